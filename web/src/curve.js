@@ -64,6 +64,28 @@ function near(places, y, reach) {
   return left <= right ? { left, right } : null;
 }
 
+/** The curve, which ends short, in so many stretches of one length. */
+export function stretches(points, short, many) {
+  const places = sampled(points, short);
+  const long = (i) => Math.hypot(places[i].x - places[i - 1].x, places[i].y - places[i - 1].y);
+  const each = places.reduce((sum, _, i) => (i ? sum + long(i) : 0), 0) / many;
+  const found = [[places[0]]];
+  let left = each;
+  for (let i = 1; i < places.length; i++) {
+    const [from, to, whole] = [places[i - 1], places[i], long(i)];
+    let gone = 0;
+    for (; found.length < many && whole - gone > left; left = each) {
+      gone += left;
+      const cut = { x: from.x + ((to.x - from.x) * gone) / whole, y: from.y + ((to.y - from.y) * gone) / whole };
+      found.at(-1).push(cut);
+      found.push([cut]);
+    }
+    left -= whole - gone;
+    found.at(-1).push(to);
+  }
+  return found;
+}
+
 /** How far a place is from the curve. */
 export function distanceTo(points, x, y) {
   const places = sampled(points);

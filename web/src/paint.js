@@ -1,5 +1,5 @@
 // Draws what is in sight on a canvas.  Knows nothing of events.
-import { DOWN, FOOT, trace } from "./curve.js";
+import { DOWN, FOOT, stretches, trace } from "./curve.js";
 import { isCarried, isPort } from "./level.js";
 import { tint } from "./scale.js";
 import { LABEL, TITLE, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
@@ -18,6 +18,11 @@ const STOP = 5;
 const [THIN, THICK] = [1.5, 11];
 /** Pixels of what ribbons become that are one, and of the height of the bar of what is left of them. */
 const [WIDE, LEFT] = [56, 5];
+
+/** Colours along a line that stands for many rounds, at most. */
+const STRETCHES = 5;
+/** The first, the last, and some between. */
+const some = (each) => (each.length > STRETCHES ? Array.from({ length: STRETCHES }, (_, i) => each[Math.round((i * (each.length - 1)) / (STRETCHES - 1))]) : each);
 
 export class Painter {
   constructor(canvas, model) {
@@ -356,11 +361,13 @@ export class Painter {
     const share = info ? sizes.share(info.norm) : null;
     const { color: alone } = scene.shown.onLine(bundle) ?? {};
     const edge = chosen ? theme.path : bad ? theme.bad : hovered !== null && [bundle.key, bundle.from, bundle.to].includes(hovered) ? theme.ink : (alone ?? theme.line);
-    const color = scale === sizes ? sizes.color(info?.norm ?? null) : theme.line;
+    const colored = (one) => (scale === sizes ? sizes.color(one?.norm ?? null) : theme.line);
+    const filled = (one) => (chosen || bad || alone ? edge : theme.size || !colored(one) ? theme.page : tint(colored(one), theme.frame, 0.65));
     return {
       info, edge,
       width: share === null ? (bad || alone ? 3 : 1) : THIN + (THICK - THIN) * share,
-      fill: chosen || bad || alone ? edge : theme.size || !color ? theme.page : tint(color, theme.frame, 0.65),
+      fills: some(bundle.each ?? []).map((one) => filled(model.flowing(one))),
+      fill: filled(info),
       dash: bundle.wall !== undefined || (info && share === null && !bad && !alone) ? [5, 4] : [],
       alpha: path && !chosen ? 0.35 : 1,
     };
@@ -368,7 +375,7 @@ export class Painter {
 
   _line(bundle, short) {
     const { context } = this;
-    const { width, edge, fill, dash, alpha } = this._look(bundle);
+    const { width, edge, fill, fills, dash, alpha } = this._look(bundle);
     context.globalAlpha = alpha;
     context.setLineDash(dash);
     context.beginPath();
@@ -380,7 +387,18 @@ export class Painter {
       context.stroke();
     }
     context.setLineDash([]);
+    // What stands for many rounds has the colours of some of them, one after the other.
+    if (new Set(fills).size > 1) stretches(bundle.points, short, fills.length).forEach((places, i) => this._stretch(places, fills[i]));
     if (isCarried(bundle)) this._stop(isPort(bundle.from) ? bundle.points[0] : bundle.points.at(-1), edge);
+  }
+
+  _stretch([first, ...others], color) {
+    const { context } = this;
+    context.beginPath();
+    context.moveTo(first.x, first.y);
+    for (const { x, y } of others) context.lineTo(x, y);
+    context.strokeStyle = color;
+    context.stroke();
   }
 
   /** A line from round to round ends at the border: nothing outside is meant. */

@@ -14,7 +14,7 @@ export class Troubles {
     this.births = [...new Set(model.passes.flatMap((pass) => births(model, pass)))].sort((a, b) => a - b);
     /** Where gradients fall or grow most, how bad that is, and what they do; where something is worse or said it stays unmarked. */
     const isSaid = this.births.length || model.data.findings.length;
-    [this.turn, this.turnSeverity, this.turnWords] = (isSaid ? [] : model.pass?.turn) ?? [];
+    [this.turn, this.turnSeverity, this.turnWords] = (isSaid ? [] : model.data.calls?.find(([number]) => number === model.pass?.number)?.[6]?.[0]) ?? [];
     this.gravity = this._nodes(model);
     this.inGroup = enclosing(model, this.gravity);
     this.places = this._places();

@@ -7,6 +7,7 @@ harmless.  Knows nothing of layout.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 
@@ -61,6 +62,9 @@ LONGEST_TITLE = 80
 MOST_FINDINGS = 5
 
 MOST_NOTES = 12
+
+_STRETCHES = 5
+"""Colours along an arrow that stands for many rounds, at most."""
 
 ARROW_STRENGTH = 0.8
 """How much of a step's colour an arrow has, beside boxes that are paler."""
@@ -450,7 +454,21 @@ class Arrows:
         )
         if any(info.state == "non-finite" for info in infos):
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
-        return words, self._pen(middle(infos)) or {"style": "dashed"}
+        pen = self._pen(middle(infos))
+        if not pen:
+            return words, {"style": "dashed"}
+        return words, {**pen, "color": self._along(infos) or pen["color"]}
+
+    def _along(self, infos: Sequence[GradientInfo]) -> str:
+        """The colours of some rounds one after the other along an arrow, in the order of backward;
+        "" where they are all alike."""
+        many = min(len(infos), _STRETCHES)
+        some = [infos[place * (len(infos) - 1) // max(many - 1, 1)] for place in range(many)]
+        steps = [step for info in some if (step := self.scene.scale.step(info.norm)) is not None]
+        if len({*steps}) < 2:
+            return ""
+        *first, last = [tint(step, ARROW_STRENGTH) for step in steps]
+        return ":".join([*(f"{color};{1 / len(steps):.3f}" for color in first), last])
 
     def _pen(self, info: GradientInfo) -> dict[str, str]:
         """How thick an arrow is, and its colour; nothing for what has no place on the scale."""

@@ -19,9 +19,8 @@ import msgspec
 
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.ranks import AcrossRanks, AtRank, Ranks
-from gradscope.model.report import BackwardPass, GradientInfo, Origin, Report
+from gradscope.model.report import BackwardPass, GradientInfo, Graph, Origin, Report
 from gradscope.notation import derivatives as notation
-from gradscope.render.drawing.blame import Blame
 from gradscope.render.drawing.listing import SourceLine, listing, source_lines, stands_in
 from gradscope.render.drawing.spread import odd_ranks, why_not
 from gradscope.render.words import numbers
@@ -90,11 +89,11 @@ def pack(report: Report, every_value: bool = False) -> dict[str, Any]:
         "absent": list(report.graph.absent),
         "walls": [_record(wall) for wall in report.graph.walls],
         "origins": _origins(report, strings),
-        "passes": [_pass(one, report, strings, few) for one in report.passes],
+        "passes": [_pass(one, report.graph, strings, few) for one in report.passes],
         "sources": excerpts(report.graph.origins),
         "listing": _listing(report, strings),
         "formulas": _formulas(report),
-        "ranks": report.ranks and _ranks(report.ranks, report, strings, few),
+        "ranks": report.ranks and _ranks(report.ranks, report.graph, strings, few),
     }
     # Last, when every string is known.
     packed["strings"] = strings.table()
@@ -247,12 +246,11 @@ def _formulas(report: Report) -> dict[str, list[tuple[str, bool, str]]]:
 
 
 def _pass(
-    backward: BackwardPass, report: Report, strings: Strings, few: int | None
+    backward: BackwardPass, graph: Graph, strings: Strings, few: int | None
 ) -> dict[str, Any]:
     table = backward.gradients
     return {
         "number": backward.number,
-        "turn": Blame(report, backward).turn or [],
         "origin": -1 if backward.origin is None else backward.origin,
         "error": backward.error,
         "state": [STATES.index(info.state) for info in table],
@@ -270,11 +268,11 @@ def _pass(
         "seeds": list(backward.seeds),
         "accumulations": [[one.new, one.before, one.after] for one in backward.accumulations],
         "altered": list(backward.altered),
-        **Sums(report.graph, backward).shares(),
+        **Sums(graph, backward).shares(),
     }
 
 
-def _ranks(ranks: Ranks, report: Report, strings: Strings, few: int | None) -> dict[str, Any]:
+def _ranks(ranks: Ranks, graph: Graph, strings: Strings, few: int | None) -> dict[str, Any]:
     return {
         "shown": ranks.shown,
         "size": ranks.size,
@@ -282,7 +280,7 @@ def _ranks(ranks: Ranks, report: Report, strings: Strings, few: int | None) -> d
             {
                 "rank": one.rank,
                 "hasOtherShapes": one.has_other_shapes,
-                "passes": [_pass(backward, report, strings, few) for backward in one.passes],
+                "passes": [_pass(backward, graph, strings, few) for backward in one.passes],
             }
             for one in ranks.passes
         ],

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import NamedTuple
 
 from gradscope.escaping import visible
+from gradscope.model.observations import Severity
 from gradscope.model.plain import State, in_rows
 from gradscope.model.report import Graph, around
 from gradscope.render.drawing.blame import AT_A_GLANCE, times
@@ -55,6 +57,26 @@ def sentences(scene: Scene) -> list[str]:
 def verdict(scene: Scene) -> str:
     """All of it in one line."""
     return " · ".join(sentences(scene))
+
+
+class Mark(NamedTuple):
+    """A node that the verdict is about: how bad it is, what it does in a few words, and its line as
+    an index into the graph's origins, -1 for one that is not known."""
+
+    node: int
+    severity: Severity
+    words: str
+    origin: int
+
+
+def marks(scene: Scene) -> list[Mark]:
+    """Where the verdict is marked, worst first; findings and what is not finite have marks of their
+    own."""
+    turn = scene.blame.turn
+    if turn is None or scene.report.findings or scene.blame.first_bad is not None:
+        return []
+    origin = scene.graph.nodes[turn.node].line
+    return [Mark(*turn, -1 if origin is None else origin)]
 
 
 def _not_called(scene: Scene) -> str:

@@ -18,7 +18,7 @@ from gradscope.render.drawing.pack import compressed, histograms, pack
 from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.several import call_words
-from gradscope.render.drawing.verdict import verdict
+from gradscope.render.drawing.verdict import Mark, marks, verdict
 from gradscope.render.options import Options
 from gradscope.render.words.page import asset, page
 from gradscope.simplify import Folding
@@ -56,8 +56,9 @@ def _packed(report: Report, options: Options, is_first: bool) -> dict[str, Any]:
 
 def _of_all(report: Report, options: Options) -> dict[str, Any]:
     """What holds of all graphs: every backward call as its number, its graph and its place there,
-    what made it, whether it failed, and its verdict, in the order in which the program made them;
-    which of them and which overlay is shown first; and what is said in words."""
+    what made it, whether it failed, its verdict, and the nodes that this is about, in the order in
+    which the program made them; which of them and which overlay is shown first; and what is said in
+    words."""
     calls = [
         (one, graph, place)
         for graph, held in enumerate(report.graphs)
@@ -65,7 +66,7 @@ def _of_all(report: Report, options: Options) -> dict[str, Any]:
     ]
     if options.sides:
         told = [
-            [0, graph, place, side, False, options.verdict]
+            [0, graph, place, side, False, options.verdict, []]
             for (_, graph, place), side in zip(calls, options.sides, strict=False)
         ]
     else:
@@ -84,14 +85,15 @@ def _of_all(report: Report, options: Options) -> dict[str, Any]:
 
 def _about(
     held: Report, backward: BackwardPass, options: Options, calls: int
-) -> tuple[str, bool, str]:
-    """What made a call, whether it failed, and what a reader should take away of it; "" for that
-    where there are too many ``calls`` to ask each."""
-    said = ""
+) -> tuple[str, bool, str, list[Mark]]:
+    """What made a call, whether it failed, and what a reader should take away of it, with where
+    that is marked; nothing of that where there are too many ``calls`` to ask each."""
+    said, marked = "", []
     if calls == 1 or calls * len(held.graph.nodes) <= MOST_LOOKED_AT:
         asked = replace(options, call=backward.number, folding=Folding())
-        said = verdict(Scene(held, asked))
-    return call_words(held.graph, backward), bool(backward.error), said
+        scene = Scene(held, asked)
+        said, marked = verdict(scene), marks(scene)
+    return call_words(held.graph, backward), bool(backward.error), said, marked
 
 
 def _stored(name: str, number: int, data: object) -> str:
