@@ -13,8 +13,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from heapq import nlargest
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gradscope.model.plain import Number, number
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Graph, Node, State
@@ -377,6 +378,13 @@ def ends(graph: Graph, backward: BackwardPass) -> list[float]:
     return norms[:1] + norms[1:][-1:] + [0.0] * bool(norms and known[-1].state == "zero")
 
 
+MOST_LEAPS = 20
+"""Operations that are asked whether what they make is most of what it meets with."""
+
+MOST_STEPS = 100
+"""Operations that are gone on to that place."""
+
+
 class Fall(NamedTuple):
     """An operation that leaves next to nothing, on the only way from a root to all leaves, or makes
     much of it: the norm of what arrives there, and of what it sends on."""
@@ -414,12 +422,13 @@ def _is_each(graph: Graph, edge: Edge) -> bool:
 
 def leap(graph: Graph, backward: BackwardPass, least: float) -> Fall | None:
     """The operation that makes the most of what arrives, at least ``least`` times as much in the
-    same shape, where that is no small gradient of the graph; None where none does."""
+    same shape, where that is no small gradient of the graph and no small part of what it meets
+    with next; None where none does."""
     sent = [backward.on_edge(at) for at in range(len(graph.edges))]
     sizes = [0.0 if info.state != "finite" else float(info.norm or 0) for info in sent]
     typical = sorted(sizes)[len(sizes) // 2] if sizes else 0.0
-    found, altered = None, {*backward.altered}
-    for edge, after in zip(graph.edges, sizes, strict=True):
+    found, altered = list[tuple[float, int, Fall]](), {*backward.altered}
+    for at, (edge, after) in enumerate(zip(graph.edges, sizes, strict=True)):
         is_leaf = graph.nodes[edge.target].kind == "leaf"
         if after < typical or is_leaf or edge.source in altered or not _is_each(graph, edge):
             continue
@@ -427,8 +436,37 @@ def leap(graph: Graph, backward: BackwardPass, least: float) -> Fall | None:
         came = [_size(info) for info in infos if info.state not in ("none", "not reached")]
         before = math.nan if None in came else math.hypot(*(size or 0.0 for size in came))
         if before and after >= least * before:
-            found, least = Fall(edge.source, before, after), after / before
+            found.append((after / before, at, Fall(edge.source, before, after)))
+    largest = nlargest(MOST_LEAPS, found)
+    into, out = (_edges_of(graph, end) for end in ("target", "source")) if largest else ({}, {})
+    kept = (fall for _, at, fall in largest if _is_most(graph, sizes, at, into, out))
+    return next(kept, None)
+
+
+def _edges_of(graph: Graph, end: Literal["source", "target"]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for at, edge in enumerate(graph.edges):
+        found.setdefault(getattr(edge, end), []).append(at)
     return found
+
+
+def _is_most(
+    graph: Graph,
+    sizes: Sequence[float],
+    at: int,
+    into: dict[int, list[int]],
+    out: dict[int, list[int]],
+) -> bool:
+    """Whether what an edge brings is, where it meets with others, not less than all of these."""
+    for _ in range(MOST_STEPS):
+        node, output = graph.edges[at].target, graph.edges[at].output
+        if node not in out:  # a leaf has got there
+            break
+        others = [sizes[one] for one in into[node] if graph.edges[one].output == output]
+        if len(others) > 1:
+            return 2 * sizes[at] >= sum(others)
+        at = max(out[node], key=sizes.__getitem__)
+    return True
 
 
 def zeros(graph: Graph, backward: BackwardPass) -> list[Node]:

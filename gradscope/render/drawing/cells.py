@@ -32,6 +32,7 @@ from gradscope.render.drawing.scale import (
     strip,
 )
 from gradscope.render.drawing.scene import Scene, state_word
+from gradscope.render.drawing.verdict import Marks
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Cell, Column, Part, Parts
 from gradscope.render.words.text import BADGES, Glyphs, cells
@@ -108,6 +109,7 @@ class Cells:
         terms: TermShares | None = None,
     ) -> None:
         self.scene = scene
+        self.marks = Marks(scene)
         self.glyphs = glyphs
         self.calls = calls
         self.terms = terms
@@ -188,15 +190,20 @@ class Cells:
             words = f"sum of {arrivals:,}" if hook is None else hooked(hook)
             expression += (Part(f"{gap}{words}", "dim", "whole"),)
         title = Part(self.scene.title(item), cut=_cut(item))
-        name = (*self._badge(item), title, *self._type(item), *self._turn(item))
+        name = (*self._badge(item), title, *self._type(item))
         return [name, expression, *self._body(item, info, tensor)]
 
     def _of_template(self, row: TreeRow, item: Item) -> list[Cell]:
         """The cells of what stands for many rounds: the range of their norms, and a strip."""
         scene = self.scene
         if row.kind == "frame":
-            note = frame(scene, scene.view.templates[item.template or 0])
-            return [self._across(f"{row.lead}{self.glyphs.opened} ", note, f"{note.title}  ")]
+            template = scene.view.templates[item.template or 0]
+            note = frame(scene, template)
+            spot = self.marks.of(template)
+            told = f"{BADGES[spot.severity]} {spot.words}  " if spot else ""
+            lead, title = f"{row.lead}{self.glyphs.opened} ", f"{note.title}  "
+            room = scene.options.width - cells(f"{lead}{title}{told}") - FEWEST_CELLS
+            return [self._across(lead, note, title + told * (room >= 0))]
         return [
             self._name(row, item),
             self._told(row, item),
@@ -281,6 +288,16 @@ class Cells:
         return (Part(f"{turns}{gap}", "dim", "whole"), *words) if turns else words or ""
 
     def _expression(self, item: Item) -> Parts:
+        """The user's words for an item, after what it does to the gradient."""
+        spot = self.marks.of(item)
+        if spot is None:
+            return self._words(item)
+        first, *others = self._words(item)
+        gap = " · " if first.text else " "
+        first = Part(gap + first.text, first.style, "whole")
+        return (Part(spot.words, INKS_OF[spot.severity]), first, *others)
+
+    def _words(self, item: Item) -> Parts:
         words = Part(self.scene.expression(item), "cyan")
         once = item.template is not None
         # What the parameters get is of one call.
@@ -314,7 +331,6 @@ class Cells:
         sign, style = self._sign(row, item)
         name = Part(self._title(row, item), style, _cut(item))
         badge = () if row.kind == "reference" else self._badge(item)
-        turn = self._turn(item) if badge else ()
         number = Part(self._slots(row), "dim", "never")
         return (
             lead,
@@ -323,7 +339,6 @@ class Cells:
             number,
             name,
             *self._type(item),
-            *turn,
         )
 
     def _slots(self, row: TreeRow) -> str:
@@ -339,17 +354,10 @@ class Cells:
 
     def _badge(self, item: Item) -> tuple[Part, ...]:
         """The sign of the worst finding about an item."""
-        severity = self.scene.badge(item)
+        severity = self.marks.badge(item)
         if severity is None:
             return ()
         return (Part(f"{BADGES[severity]} ", INKS_OF[severity], "never"),)
-
-    def _turn(self, item: Item) -> tuple[Part, ...]:
-        """What an item does that has a badge without a finding."""
-        severity = self.scene.badge(item)
-        if severity is None or self.scene.report.findings:
-            return ()
-        return (Part(f" {self.scene.blame.words()}", INKS_OF[severity], "whole"),)
 
     def _title(self, row: TreeRow, item: Item) -> str:
         variable = self.scene.graph.nodes[item.members[0]].variable

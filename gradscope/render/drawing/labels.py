@@ -39,7 +39,7 @@ from gradscope.render.drawing.scale import (
 )
 from gradscope.render.drawing.scale import short as path_end
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.drawing.verdict import alarm, sentences
+from gradscope.render.drawing.verdict import Marks, alarm, sentences
 from gradscope.render.words import numbers
 from gradscope.render.words.text import BADGES, shorten, wrapped
 from gradscope.simplify.gradients import middle
@@ -103,6 +103,7 @@ class Labels:
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
+        self.marks = Marks(scene)
 
     def gradient(self, info: GradientInfo, tensor: TensorInfo | None) -> str:
         """A gradient in a word: its numbers, its norm, or its state; plain text."""
@@ -233,6 +234,9 @@ class Labels:
             head += text(f"  {short(template.type)}", GREY, 10)
         head += text(f"  ×{template.count:,}", TEAL, 12, bold=True)
         head += text(self.scene.never_called(template), INK, 10)
+        if spot := self.marks.of(template):
+            words = f"  {BADGES[spot.severity]} {spot.words}"
+            head += text(words, BADGE_INKS[spot.severity], bold=True)
         return box([head, *self._strip(self.scene.rounds(template))], left=True)
 
     def range(self, infos: list[GradientInfo]) -> str:
@@ -304,11 +308,11 @@ class Labels:
 
     def _badge(self, item: Item) -> Line:
         """The sign and the rule of the worst finding about an item, or what it does."""
-        severity = self.scene.badge(item)
+        severity, spot = self.marks.badge(item), self.marks.of(item)
         if severity is None:
             return []
         rules = (short(finding.rule) for finding in self.scene.about(item))
-        words = next(rules, self.scene.blame.words())
+        words = spot.words if spot else next(rules, "")
         return text(f"{BADGES[severity]} {words}  ", BADGE_INKS[severity], bold=True)
 
     def _size(self, info: GradientInfo | None) -> str:

@@ -14,6 +14,7 @@ from gradscope.render.drawing.facts import meeting, opposing, residuals, skipped
 from gradscope.render.drawing.listing import Made
 from gradscope.render.drawing.scale import odd, short, span, strip
 from gradscope.render.drawing.scene import MOST_NAMED, Scene, state_word
+from gradscope.render.drawing.verdict import Spot
 from gradscope.render.words.numbers import size
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import BADGES, INKS, Glyphs
@@ -40,8 +41,8 @@ class Quantities:
     there where there are several.
     """
 
-    def __init__(self, scene: Scene, glyphs: Glyphs) -> None:
-        self.scene, self.glyphs = scene, glyphs
+    def __init__(self, scene: Scene, glyphs: Glyphs, spots: Sequence[Spot]) -> None:
+        self.scene, self.glyphs, self.spots = scene, glyphs, spots
         self.item_of = {item.members[0]: item for item in scene.view.items}
         leaves = scene.graph.leaves
         self.names = {leaf.node: visible(next(iter(leaf.names), "")) for leaf in leaves}
@@ -113,13 +114,12 @@ class Quantities:
         is_one = len(pieces) == 1 or any(piece is whole for piece in pieces)
         drawn = strip(infos, STRIP, self.glyphs) if many and is_one else ""
         size = self._size(infos)
-        badges = {} if self.scene.report.findings else self.scene.blame.badges
-        blame: tuple[Part, ...] = ()
-        guilty = badges.keys() & {node for piece in pieces for node in piece.nodes}
-        if guilty:
-            severity = badges[min(guilty)]
-            sign = self.glyphs.text(BADGES[severity])
-            blame = (Part(f"{sign} {self.scene.blame.words()} · ", INKS[severity]),)
+        origins, known = {piece.origin for piece in pieces}, self.scene.graph.origins
+        blame = tuple(
+            Part(f"{self.glyphs.text(BADGES[spot.severity])} {spot.words} · ", INKS[spot.severity])
+            for spot in self.spots
+            if spot.origin >= 0 and known[spot.origin] in origins
+        )
         return [
             (*blame, size) if blame else size,
             Part(f"×{len(infos):,}" * many, "dim"),

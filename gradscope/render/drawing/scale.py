@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise, takewhile
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradscope.escaping import visible
 from gradscope.model.plain import Number
@@ -18,6 +18,9 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Part
 from gradscope.render.words.text import Glyphs
+
+if TYPE_CHECKING:
+    from gradscope.model.observations import Severity
 
 STEPS = (
     "#3b5cb9",
@@ -207,32 +210,46 @@ VANISHED = 1e-5
 """A gradient by the largest one, below which next to nothing has arrived."""
 
 
-def vanished(rounds: Sequence[Round], where: str) -> str:
-    """From which round on, in backward order, next to nothing of a gradient arrives, made visible;
-    "" where enough arrives at the last.  ``where`` the rounds are, such as `` at model.py:7``."""
+class Course(NamedTuple):
+    """What becomes of a gradient over rounds, made visible: a sentence, before and after the words
+    that say where; in a few words; and the round at which it is so, by its place."""
+
+    before: str
+    after: str
+    words: str
+    place: int
+    severity: Severity
+
+
+def vanished(rounds: Sequence[Round]) -> Course | None:
+    """From which round on, in backward order, next to nothing of a gradient arrives; None where
+    enough arrives at the last."""
     limit = VANISHED * max((_size(one) for one in rounds if _is_sized(one)), default=0.0)
     little = list(takewhile(lambda one: _is_sized(one) and _size(one) < limit, reversed(rounds)))
     # Of zeros alone it is said how many there are.
     if not any(map(_size, little)):
-        return ""
+        return None
     first, last = visible(little[-1].name), visible(little[0].name)
     way = f"from {first} back to {last}" if len(little) > 1 else f"at {first}"
-    return f"the gradient vanishes{where}: under 1e-5 of its largest ‖g‖ {way}"
+    after = f": under 1e-5 of its largest ‖g‖ {way}"
+    words = f"vanishes from {first}"
+    return Course("the gradient vanishes", after, words, len(rounds) - len(little), "warning")
 
 
-def grown(rounds: Sequence[Round]) -> str:
+def grown(rounds: Sequence[Round]) -> Course | None:
     """How many times as large, or as small, the gradient is that enters the last round, in backward
-    order, made visible; "" where it is under :data:`GROWN`, or where one between is beyond them."""
+    order; None where it is under :data:`GROWN`, or where one between is beyond them."""
     if len(rounds) < FEWEST_GROWING or not all(map(_is_sized, rounds)):
-        return ""
+        return None
     sizes = [*map(_size, rounds)]
     ends = sorted((sizes[0], sizes[-1]))
     if not 0 < GROWN * ends[0] <= ends[1] or [min(sizes), max(sizes)] != ends:
-        return ""
+        return None
     first, last = visible(rounds[0].name), visible(rounds[-1].name)
     times = numbers.number(float(f"{ends[1] / ends[0]:.3g}"))
     change = f"grows ×{times}" if sizes[-1] > sizes[0] else f"falls to 1/{times}"
-    return f"‖g‖ {change} from {first} back to {last}"
+    before = f"‖g‖ {change} from {first} back to {last}"
+    return Course(before, "", change, len(rounds) - 1, "information")
 
 
 def span(infos: Sequence[GradientInfo], *digits: int) -> str:

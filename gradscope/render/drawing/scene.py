@@ -22,7 +22,7 @@ from gradscope.render.drawing.blame import Blame
 from gradscope.render.drawing.scale import Round, Scale, short
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.text import BADGES, is_of_library, short_files, source_url, worst
+from gradscope.render.words.text import BADGES, is_of_library, short_files, source_url
 from gradscope.simplify import Folding
 from gradscope.simplify.folded import simplify
 from gradscope.simplify.gradients import ViewGradients
@@ -367,14 +367,9 @@ class Scene:
         place = self.place(record.origin)
         return " ".join(words) + (f" ({place})" if place else "")
 
-    def badge(self, item: Item) -> Severity | None:
-        """The worst severity of a node in this item."""
-        badges = self.blame.badges
-        return worst(badges[node] for node in item.members if node in badges) if badges else None
-
     def about(self, item: Item) -> list[Finding]:
         """The findings about nodes in this item, worst first."""
-        if self.badge(item) is None:
+        if not self.report.findings:
             return []
         inside = set(item.members)
         found = [f for f in self.report.findings if f.node is not None and f.node.id in inside]

@@ -6,19 +6,31 @@ Must not say more than what was seen, nor know where it is shown.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence, Sized
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradscope.escaping import visible
-from gradscope.model.observations import Severity
 from gradscope.model.plain import State, in_rows
-from gradscope.model.report import Graph, around
+from gradscope.model.report import Graph, Leaf, around
 from gradscope.render.drawing.blame import AT_A_GLANCE, times
 from gradscope.render.drawing.facts import cancelling
-from gradscope.render.drawing.scale import Round, first_of_bulk, grown, vanished
+from gradscope.render.drawing.scale import (
+    Course,
+    Round,
+    first_of_bulk,
+    grown,
+    short,
+    vanished,
+)
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words.numbers import number
+from gradscope.render.words.text import BADGES, worst
+from gradscope.simplify.view import Frame, Item
 from gradscope.words import count, listed, pattern
+
+if TYPE_CHECKING:
+    from gradscope.model.observations import Severity
 
 FEWEST_BLOCKS = 3
 """Modules of one class of which the largest and smallest gradient are named."""
@@ -29,7 +41,23 @@ MOST_CANCELLED = 2
 """Leaves at which gradients cancel that are named."""
 
 
-def sentences(scene: Scene) -> list[str]:
+class Spot(NamedTuple):
+    """A node that the verdict is about: how bad it is, what it does in a few words, its line as an
+    index into the graph's origins, -1 for one that is not known, and whether what is meant is the
+    round that begins with it."""
+
+    node: int
+    severity: Severity
+    words: str
+    origin: int
+    is_round: bool = False
+
+
+Told = tuple[str, Sequence[Spot]]
+"""A sentence, and the nodes that it is about."""
+
+
+def _told(scene: Scene) -> Iterator[Told]:
     """What is wrong with the gradients of a pass, as far as they show it: where the first NaN or
     infinity is and which leaves it reaches, leaves that get only zeros, from where on next to
     nothing arrives, at which operation it is lost before any leaf.  Where nothing is, at which
@@ -37,21 +65,29 @@ def sentences(scene: Scene) -> list[str]:
     Findings say it better, but for modules that were never called.  Of a comparison its own.
     """
     if scene.options.verdict:
-        return [scene.options.verdict]
+        yield scene.options.verdict, ()
+        return
     absent = _not_called(scene)
-    told: Sequence[str] = (absent,)
     if alarm(scene):
-        told = (_spoilt(scene), absent)
-    elif not scene.report.findings and scene.gradients is not None:
-        rows = [*_in_a_row(scene)]
-        vanishes = _first(scene, ((vanished(one, where), nodes) for one, where, nodes in rows))
-        grows = _first(scene, ((grown(one), nodes) for one, _, nodes in rows))
-        lost = " · ".join(filter(None, (_zeros(scene), vanishes, _falls(scene))))
-        told = (absent, lost or grows)
-        if not lost:
-            told += (_leaps(scene), *([] if absent else _sizes(scene)))
-        told += ("" if vanishes else _cancels(scene),)
-    return [*filter(None, told)]
+        yield _spoilt(scene), _turn(scene)
+    yield absent, ()
+    if alarm(scene) or scene.report.findings or scene.gradients is None:
+        return
+    rows = [*_in_a_row(scene)]
+    vanishes, grows = (_first(scene, change, rows) for change in (vanished, grown))
+    lost = [one for one in (_zeros(scene), vanishes, _falls(scene)) if one[0]]
+    yield " · ".join(words for words, _ in lost), [mark for _, marks in lost for mark in marks]
+    if not lost:
+        yield grows
+        yield _leaps(scene)
+        yield from () if absent else _sizes(scene)
+    if not vanishes[0]:
+        yield _cancels(scene)
+
+
+def sentences(scene: Scene) -> list[str]:
+    """The verdict in sentences, none where there is nothing to say."""
+    return [words for words, _ in _told(scene) if words]
 
 
 def verdict(scene: Scene) -> str:
@@ -59,24 +95,52 @@ def verdict(scene: Scene) -> str:
     return " · ".join(sentences(scene))
 
 
-class Mark(NamedTuple):
-    """A node that the verdict is about: how bad it is, what it does in a few words, and its line as
-    an index into the graph's origins, -1 for one that is not known."""
+class Marks:
+    """Where the verdict on a scene is marked in it; findings have marks of their own."""
 
-    node: int
-    severity: Severity
-    words: str
-    origin: int
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+
+    @cached_property
+    def spots(self) -> list[Spot]:
+        """The nodes that the verdict is about, worst first; none where there are findings."""
+        if self._scene.report.findings:
+            return []
+        found = [spot for _, some in _told(self._scene) for spot in some]
+        return sorted(found, key=lambda spot: [*BADGES].index(spot.severity))
+
+    @cached_property
+    def _drawn(self) -> list[Spot]:
+        """Leaves say themselves what becomes of their gradients."""
+        nodes = self._scene.graph.nodes
+        return [spot for spot in self.spots if nodes[spot.node].kind != "leaf"]
+
+    def of(self, item: Item | Frame) -> Spot | None:
+        """The worst in an item, or of the rounds of what is drawn once for all."""
+        if isinstance(item, Frame):
+            nodes = {node for some in item.rounds for node in some} if self._drawn else set()
+            found = (spot for spot in self._drawn if spot.is_round and spot.node in nodes)
+            return next(found, None)
+        inside = {*item.members} if self._drawn else set()
+        # What stands for many rounds is in a frame, which says what is meant of a round.
+        own = (spot for spot in self._drawn if item.template is None or not spot.is_round)
+        return next((spot for spot in own if spot.node in inside), None)
+
+    def badge(self, item: Item) -> Severity | None:
+        """The severity of the worst finding about a node in an item, or of the worst spot."""
+        if not self._scene.report.findings:
+            spot = self.of(item)
+            return None if spot is None else spot.severity
+        badges = self._scene.blame.badges
+        return worst(badges[node] for node in item.members if node in badges)
 
 
-def marks(scene: Scene) -> list[Mark]:
-    """Where the verdict is marked, worst first; findings and what is not finite have marks of their
-    own."""
-    turn = scene.blame.turn
-    if turn is None or scene.report.findings or scene.blame.first_bad is not None:
-        return []
-    origin = scene.graph.nodes[turn.node].line
-    return [Mark(*turn, -1 if origin is None else origin)]
+def _turn(scene: Scene) -> list[Spot]:
+    """The one that makes NaN or infinity, or at which the gradient falls or grows at once."""
+    badges = scene.blame.badges.items()
+    lines = {node: scene.graph.nodes[node].line for node, _ in badges}
+    words = scene.blame.words()
+    return [Spot(n, bad, words, -1 if (at := lines[n]) is None else at) for n, bad in badges]
 
 
 def _not_called(scene: Scene) -> str:
@@ -87,57 +151,71 @@ def _not_called(scene: Scene) -> str:
     return f"{listed(paths)} {whose} parameters get no gradient" if paths else ""
 
 
-def _falls(scene: Scene) -> str:
+def _falls(scene: Scene) -> Told:
     """The operation on the only way from the root to all leaves that leaves next to nothing."""
     if scene.blame.fall is None:
-        return ""
+        return "", ()
     node, before, after = scene.blame.fall
     sizes = f"{number(before)} to {number(after)}"
-    return f"‖g‖ falls from {sizes} at {scene.name_node(node)}, before any leaf"
+    return f"‖g‖ falls from {sizes} at {scene.name_node(node)}, before any leaf", _turn(scene)
 
 
-def _sizes(scene: Scene) -> Iterator[str]:
+def _sizes(scene: Scene) -> Iterator[Told]:
     """The smallest and the largest gradient of leaves that all get one; of those that get next to
     nothing how many there are."""
-    names = _leaves(scene, "finite")
-    if scene.gradients is None or not 1 < len(names) == len(scene.graph.leaves):
+    leaves, found = scene.graph.leaves, scene.gradients
+    infos = [found.leaf(place) for place in range(len(leaves))] if found else []
+    if len(infos) < 2 or any(info.state != "finite" for info in infos):
         return
-    norms = [scene.gradients.leaf(place).norm for place in range(len(names))]
-    known = sorted((float(norm), name) for norm, name in zip(norms, names, strict=True) if norm)
+    each = zip(infos, leaves, strict=True)
+    known = [(float(info.norm), leaf) for info, leaf in each if info.norm]
+    known.sort(key=lambda one: (one[0], visible(one[1].name)))
     if not known:
         return
     few = first_of_bulk([math.log10(norm) for norm, _ in known])
     if few:
         # Of one place in each layer that is said once.
-        same = pattern([name for _, name in known[:few]])
-        little = same if "…" not in same else listed(name for _, name in known[:few])
+        names = [visible(leaf.name) for _, leaf in known[:few]]
+        little = same if "…" not in (same := pattern(names)) else listed(names)
         most = number(known[few - 1][0])
-        yield f"{_get(scene, range(few))} next to nothing beside others, ‖g‖ up to {most}: {little}"
-    if len(names) <= FEW_LEAVES and len(scene.graph.nodes) <= AT_A_GLANCE:
+        words = f"{_get(scene, names)} next to nothing beside others, ‖g‖ up to {most}: {little}"
+        yield words, [_on_leaf(leaf, "gets next to nothing") for _, leaf in known[:few]]
+    if len(leaves) <= FEW_LEAVES and len(scene.graph.nodes) <= AT_A_GLANCE:
         return
-    which = f"other {len(known) - few:,}" if few else f"graph's {len(names):,}"
-    ends = (f"{number(norm)} ({name})" for norm, name in (known[few], known[-1]))
-    yield f"the {which} leaves get ‖g‖ {' to '.join(ends)}"
+    which = f"the other {len(known) - few:,}" if few else f"all {len(leaves):,}"
+    ends = (f"{number(norm)} ({visible(leaf.name)})" for norm, leaf in (known[few], known[-1]))
+    yield f"{which} leaves get ‖g‖ {' to '.join(ends)}", ()
 
 
-def _leaps(scene: Scene) -> str:
+def _on_leaf(leaf: Leaf, words: str) -> Spot:
+    return Spot(leaf.node, "information", f"{short(visible(leaf.name))} {words}", -1)
+
+
+def _leaps(scene: Scene) -> Told:
     """The operation at which a gradient grows most, element by element."""
     found = scene.blame.leap
-    return f"‖g‖ grows ×{times(found)} at {scene.name_node(found.node)}" if found else ""
+    if found is None:
+        return "", ()
+    return f"‖g‖ grows ×{times(found)} at {scene.name_node(found.node)}", _turn(scene)
 
 
-def _cancels(scene: Scene) -> str:
+def _cancels(scene: Scene) -> Told:
     """Leaves whose gradients oppose each other, those that cancel most first."""
     found = scene.gradients
     if found is None:
-        return ""
-    known = sorted(
-        (-share, len(found.contributions(leaf.node)), visible(leaf.name))
-        for leaf in scene.graph.leaves
-        if (share := found.cancelled(leaf.node)) is not None
+        return "", ()
+    cancelled = ((found.cancelled(leaf.node), leaf) for leaf in scene.graph.leaves)
+    shares = [(share, leaf) for share, leaf in cancelled if share is not None]
+    shares.sort(
+        key=lambda one: (-one[0], len(found.contributions(one[1].node)), visible(one[1].name))
     )
-    words = (f"{many:,} gradients cancel {cancelling(-one)} at {name}" for one, many, name in known)
-    return listed(words, MOST_CANCELLED)
+    words = (
+        f"{len(found.contributions(leaf.node)):,} gradients cancel {cancelling(share)} "
+        f"at {visible(leaf.name)}"
+        for share, leaf in shares
+    )
+    marked = [_on_leaf(leaf, f"cancels {cancelling(share)}") for share, leaf in shares]
+    return listed(words, MOST_CANCELLED), marked
 
 
 def _spoilt(scene: Scene) -> str:
@@ -158,10 +236,10 @@ def alarm(scene: Scene) -> str:
     return f"{scene.name_node(node)} {what} the first NaN or infinity in backward order{rows}"
 
 
-def _zeros(scene: Scene) -> str:
+def _zeros(scene: Scene) -> Told:
     silent = _leaves(scene, "zero")
     names = "" if len(silent) == len(scene.graph.leaves) else f": {listed(silent)}"
-    return f"{_get(scene, silent)} only zeros{names}" if silent else ""
+    return f"{_get(scene, silent)} only zeros{names}" if silent else "", ()
 
 
 def _leaves(scene: Scene, state: State) -> list[str]:
@@ -185,28 +263,54 @@ Row = tuple[list[Round], str, Sequence[Sequence[int]]]
 
 
 def _in_a_row(scene: Scene) -> Iterator[Row]:
-    """What enters the modules of which most is made, or the rounds of each repeat, where they are,
-    `` in cell`` or `` at rnn.py:7``, and the nodes of each."""
+    """What enters the modules of which most is made, or the rounds of each repeat, what these are
+    called together, or "", and the nodes of each."""
     if alike := _alike(scene):
         parents = {path.rpartition(".")[0] for path in alike[1]}
         where = f"{visible(parent)}.*" if len(parents) == 1 and (parent := parents.pop()) else ""
-        yield _entering(scene, alike[1]), f" in {where or alike[0]}", [*alike[1].values()]
+        yield _entering(scene, alike[1]), where or alike[0], [*alike[1].values()]
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
         if frame.carried and len(rounds) >= FEWEST_BLOCKS:
-            yield rounds, f" in {visible(frame.title)}", frame.called or frame.rounds
+            yield rounds, visible(frame.title), frame.called or frame.rounds
     for item in scene.view.items:
         if item.template is None and item.rounds:
-            place = scene.source(item)
-            nodes = item.called or item.rounds
-            yield scene.rounds(item), f" at {place}" if place else "", nodes
+            yield scene.rounds(item), "", item.called or item.rounds
 
 
-def _first(scene: Scene, told: Iterable[tuple[str, Sequence[Sequence[int]]]]) -> str:
+def _first(
+    scene: Scene, change: Callable[[list[Round]], Course | None], rows: Iterable[Row]
+) -> Told:
     """The first sentence on modules or rounds of which each gets its gradient by way of the one
     before, and which do not stand side by side, as heads."""
-    each = (words for words, nodes in told if words and not _is_apart(scene.graph, nodes))
-    return next(each, "")
+    for rounds, name, nodes in rows:
+        found = change(rounds)
+        if found is None or _is_apart(scene.graph, nodes):
+            continue
+        mark = _at_round(scene, found, nodes)
+        place = scene.place(mark.origin) if mark.origin >= 0 else ""
+        where = f" at {place}" if place else ""
+        if name:
+            # What grows from one of them to another has said their names.
+            where = f" ({place})" if place else ""
+            where = f" in {name}{where}" if found.after else where
+        return f"{found.before}{where}{found.after}", [mark]
+    return "", ()
+
+
+def _at_round(scene: Scene, change: Course, nodes: Sequence[Sequence[int]]) -> Spot:
+    """The node at which the gradient enters a round, at the line that all rounds have in common:
+    that of the outermost call in which only this round is."""
+    graph, here = scene.graph, min(nodes[change.place])
+    others = {call for node in nodes[change.place - 1][:1] for call in _calls(graph, node)}
+    own = [call for call in _calls(graph, here) if call not in others]
+    at = graph.calls[own[-1]].origin if own else graph.nodes[here].line
+    return Spot(here, change.severity, change.words, -1 if at is None else at, is_round=True)
+
+
+def _calls(graph: Graph, node: int) -> list[int]:
+    """The module calls in which a node was made, the innermost first."""
+    return [*around(graph.calls, graph.nodes[node].call)]
 
 
 def repeats(scene: Scene) -> Iterator[tuple[str, list[Round]]]:

@@ -14,6 +14,7 @@ from gradscope.render.drawing.quantities import Quantities
 from gradscope.render.drawing.scale import odd, span
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.split_groups import leaf_groups, sentences
+from gradscope.render.drawing.verdict import Marks
 from gradscope.render.options import Options
 from gradscope.render.words.findings import head, paragraph
 from gradscope.render.words.table import Cell, Column, Part, parts
@@ -44,7 +45,8 @@ class _Code(Head):
         # The verdict is on what is folded, and a line on single nodes.
         self.single = Scene(report, replace(options, folding=Folding(all=True)))
         self.wanted = meant(self.scene.graph, options.folding)
-        self.known = Quantities(self.single, self.glyphs)
+        self.spots = Marks(self.scene).spots
+        self.known = Quantities(self.single, self.glyphs, self.spots)
         self.quantities = list(self.known.each())
         self.untold = list(self.scene.report.findings)
 
@@ -101,7 +103,9 @@ class _Code(Head):
         """The functions of installed packages that are a line each, where not all have room: those
         that ran once, and those inside of others.  What is to blame is open."""
         guilty = {finding.location.file for finding in self.untold if finding.location}
-        blamed = {*self.scene.blame.nodes()}
+        blamed = {*self.scene.blame.nodes(), *(spot.node for spot in self.spots)}
+        leaves = enumerate(self.scene.graph.leaves)
+        taken = {place for place, leaf in leaves if leaf.node in blamed}
         closed = {
             position: function
             for position, function in enumerate(functions)
@@ -109,6 +113,7 @@ class _Code(Head):
             and is_of_library(function.file)
             and function.file not in guilty
             and blamed.isdisjoint(node for piece in function.pieces for node in piece.nodes)
+            and taken.isdisjoint(leaf for line in function.lines if line for leaf in line.leaves)
         }
         own = (len(one.lines) + 2 for at, one in enumerate(functions) if at not in closed)
         room = max(self.options.lines, FEWEST_LINES) - HEAD_LINES - sum(own) - len(closed)
@@ -187,7 +192,7 @@ class _Code(Head):
 
     def _leaves(self, positions: Sequence[int], note: Cell) -> Cell:
         """The leaves that a line takes, with what each gets."""
-        scene, sign = self.scene, self.glyphs.leaf
+        scene, leaf_sign = self.scene, self.glyphs.leaf
         # Of several calls each has sizes of its own.
         gradients = None if self.known.calls else scene.gradients
         infos = [gradients.leaf(one) for one in positions] if gradients else []
@@ -199,10 +204,17 @@ class _Code(Head):
         else:
             signs = self.glyphs.silent, self.glyphs.bad
             sizes = [span([info]) or state_word(info, *signs) for info in infos]
+        nodes = {scene.graph.leaves[one].node for one in positions}
+        spots = [spot for spot in self.spots if spot.node in nodes]
+        more = f" and {len(spots) - 1:,} more" if len(spots) > 1 else ""
         before = parts(note)
+        for spot in spots[:1]:
+            sign = self.glyphs.text(BADGES[spot.severity])
+            gap = " · " if before[0].text else ""
+            before = (*before, Part(f"{gap}{sign} {spot.words}{more}", INKS_OF[spot.severity]))
         told = ", ".join(map(" ".join, zip_longest(names, sizes, fillvalue="")))
-        gap = " · " if before[0].text else ""
-        return (*before, Part(f"{gap}{sign} {told}".rstrip(), "green"))
+        gap = " · " if any(part.text for part in before) else ""
+        return (*before, Part(f"{gap}{leaf_sign} {told}".rstrip(), "green"))
 
     def _findings(self, file: str, line: SourceLine, margin: int) -> Iterator[list[Cell]]:
         """What the doctor has found at this line, with a mark below the guilty expression."""

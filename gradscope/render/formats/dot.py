@@ -303,7 +303,7 @@ class _Drawing:
         elif info is not None and info.state != "finite":
             words.append("dashed")
             style["fillcolor"] = "white"
-        severity = self.scene.badge(item)
+        severity = self.labels.marks.badge(item)
         if severity is not None:
             style |= {"color": BADGE_INKS[severity], "penwidth": "2.8" if item.folded else "4"}
         return {**style, "style": ",".join(words)}

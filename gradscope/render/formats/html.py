@@ -18,7 +18,7 @@ from gradscope.render.drawing.pack import compressed, histograms, pack
 from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.several import call_words
-from gradscope.render.drawing.verdict import Mark, marks, verdict
+from gradscope.render.drawing.verdict import Marks, Spot, verdict
 from gradscope.render.options import Options
 from gradscope.render.words.page import asset, page
 from gradscope.simplify import Folding
@@ -85,14 +85,16 @@ def _of_all(report: Report, options: Options) -> dict[str, Any]:
 
 def _about(
     held: Report, backward: BackwardPass, options: Options, calls: int
-) -> tuple[str, bool, str, list[Mark]]:
+) -> tuple[str, bool, str, list[Spot]]:
     """What made a call, whether it failed, and what a reader should take away of it, with where
     that is marked; nothing of that where there are too many ``calls`` to ask each."""
     said, marked = "", []
     if calls == 1 or calls * len(held.graph.nodes) <= MOST_LOOKED_AT:
         asked = replace(options, call=backward.number, folding=Folding())
         scene = Scene(held, asked)
-        said, marked = verdict(scene), marks(scene)
+        # The page finds itself what is not finite.
+        spots = (spot for spot in Marks(scene).spots if spot.severity != "error")
+        said, marked = verdict(scene), [*spots]
     return call_words(held.graph, backward), bool(backward.error), said, marked
 
 
