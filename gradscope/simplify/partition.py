@@ -220,7 +220,7 @@ class Partition:
         if fold is None:
             title = self._leaf_name(members) if node.kind == "leaf" else node.short_op
             label, count = label_of(self.graph, node), len(rounds) or 1
-            facts = (title, label, "", count, node.origin)
+            facts = (title, label, "", count, node.line)
             return Item(position, node.kind, tuple(members), *facts, *where)
         title = fold.title if number is None else self._title(fold, self.templates[number])
         if number is not None:
@@ -229,7 +229,7 @@ class Partition:
                 # One line does not call them all.
                 fold = msgspec.structs.replace(fold, label="", origin=None)
         # What many lines made has none, but for a module that one line called.
-        origin = fold.origin if fold.kind == "module" or fold.type else node.origin
+        origin = fold.origin if fold.kind == "module" or fold.type else node.line
         facts = (title, fold.label, fold.type, fold.count, origin)
         return Item(position, fold.kind, tuple(members), *facts, *where)
 

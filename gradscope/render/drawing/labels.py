@@ -393,6 +393,8 @@ class Labels:
         """The steps of the scale between the numbers they stand for."""
         scale = self.scene.scale
         low, high = map(numbers.number, scale.ends)
+        if scale.under is not None:
+            low += f" and less, down to {numbers.number(float(f'{scale.under:.4g}'))}"
         if scale.passed is not None:
             high += f" and more, up to {numbers.number(float(f'{scale.passed:.4g}'))}"
         swatches = [block(8, 9, color) for color in STEPS]

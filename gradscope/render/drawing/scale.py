@@ -75,6 +75,9 @@ class Scale:
         largest = max([*logs, *_logarithms(given)], default=-math.inf)
         self.passed = 10 ** min(largest, 308) if largest > math.log10(self.ends[1]) else None
         """The largest norm, where it is beyond the scale as that is told."""
+        smallest = 10 ** logs[0] if logs else math.inf
+        self.under = smallest if float(f"{smallest:.1g}") < self.ends[0] else None
+        """The smallest that is not far below all others, where it is below the scale."""
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from gradscope.analyses.diff.comparison import Comparison, Distance
+from gradscope.analyses.diff.comparison import Comparison, Distance, What
+from gradscope.escaping import visible
 from gradscope.render.words import numbers
-from gradscope.words import count
+from gradscope.render.words.text import shorten
+from gradscope.words import count, listed, one_line
+
+LONGEST = 40
+"""Letters of an expression in the sentence."""
 
 SIGNS = {
     "removed": "only in A",
@@ -44,7 +49,7 @@ def _parts(found: Comparison) -> list[str]:
     counts = Counter(change.what for change in found.changes)
     nodes = {"removed", "added"}
     parts = [
-        f"{count(many, 'node') if what in nodes else many} {SIGNS[what]}"
+        f"{count(many, 'node') if what in nodes else many} {SIGNS[what]}{_which(found, what)}"
         for what, many in counts.items()
     ]
     values = sum(found.differs(leaf.values) for leaf in found.leaves)
@@ -53,6 +58,16 @@ def _parts(found: Comparison) -> list[str]:
     if differing:
         parts.append(f"{differing:,} of {count(found.compared, 'gradient')} differ")
     return parts
+
+
+def _which(found: Comparison, what: What) -> str:
+    """`` (self.norm(x) ×12)``: what most differences of this kind are of, as far as lines of the
+    program made it."""
+    places = (one.a or one.b for one in found.changes if one.what == what)
+    known = (one.expression for one in places if one is not None and one.file)
+    many = Counter(visible(one_line(shorten(text, LONGEST, "…"))) for text in known)
+    names = [f"{text} ×{times:,}" if times > 1 else text for text, times in many.most_common()]
+    return f" ({listed(names, 1)})" if names else ""
 
 
 def _distances(found: Comparison) -> Iterator[Distance | None]:

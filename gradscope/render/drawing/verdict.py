@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gradscope.escaping import visible
 from gradscope.model.plain import State, in_rows
-from gradscope.model.report import Graph, Leaf, around
+from gradscope.model.report import Graph, around
 from gradscope.render.drawing.blame import AT_A_GLANCE, times
 from gradscope.render.drawing.facts import cancelling
 from gradscope.render.drawing.scale import (
@@ -20,7 +20,6 @@ from gradscope.render.drawing.scale import (
     Round,
     first_of_bulk,
     grown,
-    short,
     vanished,
 )
 from gradscope.render.drawing.scene import Scene
@@ -179,16 +178,15 @@ def _sizes(scene: Scene) -> Iterator[Told]:
         little = same if "…" not in (same := pattern(names)) else listed(names)
         most = number(known[few - 1][0])
         words = f"{_get(scene, names)} next to nothing beside others, ‖g‖ up to {most}: {little}"
-        yield words, [_on_leaf(leaf, "gets next to nothing") for _, leaf in known[:few]]
+        yield (
+            words,
+            [Spot(leaf.node, "information", "next to nothing", -1) for _, leaf in known[:few]],
+        )
     if len(leaves) <= FEW_LEAVES and len(scene.graph.nodes) <= AT_A_GLANCE:
         return
     which = f"the other {len(known) - few:,}" if few else f"all {len(leaves):,}"
     ends = (f"{number(norm)} ({visible(leaf.name)})" for norm, leaf in (known[few], known[-1]))
     yield f"{which} leaves get ‖g‖ {' to '.join(ends)}", ()
-
-
-def _on_leaf(leaf: Leaf, words: str) -> Spot:
-    return Spot(leaf.node, "information", f"{short(visible(leaf.name))} {words}", -1)
 
 
 def _leaps(scene: Scene) -> Told:
@@ -214,8 +212,10 @@ def _cancels(scene: Scene) -> Told:
         f"at {visible(leaf.name)}"
         for share, leaf in shares
     )
-    marked = [_on_leaf(leaf, f"cancels {cancelling(share)}") for share, leaf in shares]
-    return listed(words, MOST_CANCELLED), marked
+    spots = [
+        Spot(leaf.node, "information", f"cancels {cancelling(share)}", -1) for share, leaf in shares
+    ]
+    return listed(words, MOST_CANCELLED), spots
 
 
 def _spoilt(scene: Scene) -> str:

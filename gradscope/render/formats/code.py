@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from gradscope.escaping import visible
-from gradscope.model.report import Report
+from gradscope.model.report import Leaf, Report
 from gradscope.render.drawing.head import FEWEST_LINES, HEAD_LINES, Head
 from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, listing
 from gradscope.render.drawing.quantities import Quantities
-from gradscope.render.drawing.scale import odd, span
+from gradscope.render.drawing.scale import odd, short, span
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.split_groups import leaf_groups, sentences
 from gradscope.render.drawing.verdict import Marks
@@ -196,7 +196,10 @@ class _Code(Head):
         # Of several calls each has sizes of its own.
         gradients = None if self.known.calls else scene.gradients
         infos = [gradients.leaf(one) for one in positions] if gradients else []
-        names = [next(iter(scene.graph.leaves[one].names), "?") for one in positions]
+        # Of a long path the end says which it is, and the number must have room.
+        dots = self.glyphs.ellipsis
+        paths = (next(iter(scene.graph.leaves[one].names), "?") for one in positions)
+        names = [path if (end := short(path)) == path else f"{dots}{end}" for path in paths]
         if len(names) > MOST_NAMED:
             names = [count(len(names), "leaf")]
             each = [odd(infos, self.glyphs.bad), span(infos, FEW_DIGITS)] if infos else []
@@ -204,17 +207,25 @@ class _Code(Head):
         else:
             signs = self.glyphs.silent, self.glyphs.bad
             sizes = [span([info]) or state_word(info, *signs) for info in infos]
-        nodes = {scene.graph.leaves[one].node for one in positions}
-        spots = [spot for spot in self.spots if spot.node in nodes]
-        more = f" and {len(spots) - 1:,} more" if len(spots) > 1 else ""
         before = parts(note)
-        for spot in spots[:1]:
-            sign = self.glyphs.text(BADGES[spot.severity])
-            gap = " · " if before[0].text else ""
-            before = (*before, Part(f"{gap}{sign} {spot.words}{more}", INKS_OF[spot.severity]))
+        if said := self._of_leaves([scene.graph.leaves[one] for one in positions]):
+            before = (*before, Part(" · " * bool(before[0].text)), said)
         told = ", ".join(map(" ".join, zip_longest(names, sizes, fillvalue="")))
         gap = " · " if any(part.text for part in before) else ""
         return (*before, Part(f"{gap}{leaf_sign} {told}".rstrip(), "green"))
+
+    def _of_leaves(self, leaves: Sequence[Leaf]) -> Part | None:
+        """What the verdict says of these leaves."""
+        names = {leaf.node: short(next(iter(leaf.names), "?")) for leaf in leaves}
+        spots = [spot for spot in self.spots if spot.node in names]
+        if not spots:
+            return None
+        name, words = names[spots[0].node], spots[0].words
+        is_same = len({spot.words for spot in spots}) == 1
+        who = count(len(spots), "leaf") if is_same and len(spots) > 1 else name
+        more = "" if is_same else f" and {len(spots) - 1:,} more"
+        sign = self.glyphs.text(BADGES[spots[0].severity])
+        return Part(f"{sign} {who}: {words}{more}", INKS_OF[spots[0].severity])
 
     def _findings(self, file: str, line: SourceLine, margin: int) -> Iterator[list[Cell]]:
         """What the doctor has found at this line, with a mark below the guilty expression."""

@@ -83,7 +83,7 @@ MANY_ITEMS = 60
 """Above this, every use of a shared leaf gets its own copy: one copy would tie all ranks
 together."""
 
-FEW_SHARED = 2
+FEW_SHARED = 4
 """And so it does where more leaves than this are shared, as by two calls of a network."""
 
 MOST_LINKS = 10_000
