@@ -204,11 +204,12 @@ class Cells:
             lead, title = f"{row.lead}{self.glyphs.opened} ", f"{note.title}  "
             room = scene.options.width - cells(f"{lead}{title}{told}") - FEWEST_CELLS
             return [self._across(lead, note, title + told * (room >= 0))]
-        return [
-            self._name(row, item),
-            self._told(row, item),
-            *self._rounds(item, self._by_rounds(row, item, scene.gradients)),
-        ]
+        infos = self._by_rounds(row, item, scene.gradients)
+        if row.kind == "reference" and len(infos) == 1:
+            # From outside one of the rounds is meant.
+            words = Part(scene.expression(item), "cyan")
+            return [self._name(row, item), words, *self._body(item, infos[0], self._tensor(row))]
+        return [self._name(row, item), self._told(row, item), *self._rounds(item, infos)]
 
     def _by_rounds(
         self, row: TreeRow, item: Item, gradients: ViewGradients | None

@@ -51,9 +51,13 @@ class Head(Writer):
             from gradscope.render.drawing import river
 
             yield from filter(None, [river.line(scene, self)])
+        said = set[str]()
         for kind, rounds in repeats(scene):
             words = " · ".join(filter(None, (exceptions(rounds), extremes(rounds))))
-            yield from self.wrapped(f"{scene.only}{len(rounds):,} {kind}: ‖g‖ {words}")
+            # Modules and the rounds that they are most of get the same.
+            if words not in said:
+                yield from self.wrapped(f"{scene.only}{len(rounds):,} {kind}: ‖g‖ {words}")
+            said.add(words)
         if scene.folded():
             yield from self.wrapped(scene.folded(), "dim")
 
