@@ -34,6 +34,9 @@ SIZES = 28
 FEW_DIGITS = 2
 """Digits of the range of several leaves, beside which there is little room."""
 
+LONG_PATH = 24
+"""Letters of a leaf's path from which its end alone is told."""
+
 MOST_NAMED = 2
 """Leaves of a line that are named; of more it is said how many there are."""
 
@@ -199,7 +202,7 @@ class _Code(Head):
         # Of a long path the end says which it is, and the number must have room.
         dots = self.glyphs.ellipsis
         paths = (next(iter(scene.graph.leaves[one].names), "?") for one in positions)
-        names = [path if (end := short(path)) == path else f"{dots}{end}" for path in paths]
+        names = [path if len(path) <= LONG_PATH else f"{dots}{short(path)}" for path in paths]
         if len(names) > MOST_NAMED:
             names = [count(len(names), "leaf")]
             each = [odd(infos, self.glyphs.bad), span(infos, FEW_DIGITS)] if infos else []
