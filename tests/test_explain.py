@@ -23,6 +23,7 @@ from gradscope.notation import operands, textbook
 from tests.goldens import compare
 from tests.looking import Session, new_gradient
 from tests.nets import TARGETS, TEXTS
+from tests.own_functions import function
 from tests.test_cases import CASES, EXAMPLES, Case
 
 
@@ -369,9 +370,9 @@ def test_functions_with_an_order_of_their_own_are_known() -> None:
             names = [one.name for one in schema.arguments]
             torchs.setdefault(schema.name.removeprefix("aten::").strip("_"), []).append(names)
     found = set()
-    for name, function in vars(torch.nn.functional).items():
-        if inspect.isfunction(function):
-            own = list(inspect.signature(function).parameters)[:3]
+    for name, known in vars(torch.nn.functional).items():
+        if inspect.isfunction(known):
+            own = list(inspect.signature(known).parameters)[:3]
             if any(
                 one in theirs and theirs.index(one) != own.index(one)
                 for theirs in torchs.get(name, ())
@@ -751,19 +752,7 @@ y.sum().backward()
 print({printed})
 """
 
-FUNCTION = """
-log = []
-class F(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-    @staticmethod
-    def backward(ctx, g):
-        log.append(1)
-        (x,) = ctx.saved_tensors
-        return 2 * x * g
-"""
+FUNCTION = "log = []\n" + function("F", "x * x", "log.append(1); 2 * x * grad", keeps="x")
 
 CHECKPOINT = """
 from torch.utils.checkpoint import checkpoint

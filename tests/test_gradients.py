@@ -18,6 +18,7 @@ from tests.looking import (
     node_of,
     tensor_of,
 )
+from tests.own_functions import function
 
 X = "import torch\nx = torch.ones(40, requires_grad=True)\n"
 
@@ -269,19 +270,13 @@ def test_only_what_was_asked_for_is_reached(session: Session) -> None:
 
 
 def test_a_none_of_a_function_is_none_and_not_zero(session: Session) -> None:
-    report = session.look("""
-        import torch
-        class First(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x, y):
-                return x + y
-            @staticmethod
-            def backward(ctx, g):
-                return g, None
-        x = torch.ones(2, requires_grad=True)
-        y = torch.ones(2, requires_grad=True)
-        First.apply(x, y).sum().backward()
-        """)
+    report = session.look(f"""
+import torch
+x = torch.ones(2, requires_grad=True)
+y = torch.ones(2, requires_grad=True)
+{function("First", "x + y", "grad, None", given="x, y")}
+First.apply(x, y).sum().backward()
+""")
     assert new_gradient(report, "y").state == "none"
     assert new_gradient(report, "x").state == "finite"
 

@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import python_says
 from tests.fuzz.process import ROOT, environment
 from tests.looking import Session
+from tests.own_functions import function
 
 USES = """
 import decimal, json, random, sys
@@ -97,18 +98,13 @@ random.seed(0)
 import torch, warnings
 from torch import nn
 from tests.fuzz.fingerprint import tell, tell_at_exit
+from tests.own_functions import function
 tell_at_exit(globals())
 torch.manual_seed(0)
 w = torch.ones(3, requires_grad=True)
 for step in range(3):
     (w * w.exp()).sum().backward()
-class Twice(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 2
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient * 2
+TWICE
 Twice.apply(w).sum().backward()
 print(w.grad, len(warnings.filters), "sympy" in sys.modules)
 m = nn.Linear(2, 1)
@@ -120,7 +116,7 @@ def parameters():
     raise RuntimeError("no more parameters")
 nn.utils.clip_grad_norm_(parameters(), 0.5)
 print("goes on", m.weight.grad)
-"""
+""".replace("TWICE", function("Twice", "x * 2", "grad * 2"))
 
 
 def test_the_doctor_moves_nothing_and_the_program_ends_as_under_python(
