@@ -6,7 +6,6 @@ from __future__ import annotations
 import gc
 import os
 import shutil
-import subprocess
 import sys
 import threading
 import traceback
@@ -22,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import forkserver, goldens
+from tests.fuzz.process import ran
 
 if TYPE_CHECKING:
     # It imports torch, which who only hands the tests out to other processes has no need of.
@@ -166,7 +166,7 @@ def python_says(path: str) -> Done:
     from tests.looking import Done
 
     folder = Path(path).parent
-    done = subprocess.run([forkserver.script(), path], cwd=folder, capture_output=True, text=True)
+    done = ran([forkserver.script(), path], folder)
     return Done(done.returncode, done.stdout, done.stderr)
 
 
@@ -222,9 +222,7 @@ def _with_processes(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
     def run(arguments: list[str]) -> Done:
-        done = subprocess.run(
-            [*command(), *arguments], cwd=folder, capture_output=True, text=True, timeout=300
-        )
+        done = ran([*command(), *arguments], folder)
         return _answered(Done(done.returncode, done.stdout, done.stderr))
 
     return Session(folder, run)

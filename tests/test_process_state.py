@@ -4,14 +4,13 @@ imported and used: the generators, hooks, filters, switches and the environment.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import python_says
-from tests.fuzz.process import ROOT, environment
+from tests.fuzz.process import ROOT, environment, ran
 from tests.looking import Session
 from tests.own_functions import function
 
@@ -74,9 +73,7 @@ json.dump(left, open("left.json", "w"))
 def left(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """What was another one after each use, in a process that has used nothing of ours before."""
     folder: Path = tmp_path_factory.mktemp("uses")
-    done = subprocess.run(
-        [sys.executable, "-c", USES], cwd=folder, env=environment(), capture_output=True, text=True
-    )
+    done = ran([sys.executable, "-c", USES], folder, environment())
     assert not done.returncode, done.stderr
     found: dict[str, list[str]] = json.loads((folder / "left.json").read_text())
     return found
@@ -125,7 +122,7 @@ def test_the_doctor_moves_nothing_and_the_program_ends_as_under_python(
     """The program has seeded the generator before it imports torch, and draws at its end."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     path = str(fresh.write(PROGRAM))
-    plain = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True)
+    plain = ran([sys.executable, path], tmp_path)
     alone = plain.stdout.splitlines()
     watched = fresh.cli("doctor", "--run-on", "--color", "always", path, "-q")
     assert (watched.status, watched.err) == (plain.returncode, plain.stderr)
