@@ -45,6 +45,7 @@ PROGRAMS = {
         z = torch.complex(x, w).to(torch.complex32).to(torch.complex64)
         loss = z.abs().sum()
         """,
+    "large": "loss = (x * 1e25).t().sum() + (x[:3, :3] * 1e25).sum()",
     "double": "loss = (x.double() * 1e-200).t().sum()",
     "not finite": "loss = (x.t().sqrt().t() * 2).sum() + (x * 1e30 * 1e-30).sum()",
     "zero and tiny": "loss = (x.t() * 0).sum() + (x * 1e-30).view(-1).sum()",
