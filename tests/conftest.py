@@ -37,7 +37,17 @@ settings.load_profile("untimed")
 
 
 LONGEST = (
-    *("page_in_browser", "docs", "clinic", "hostile", "faults", "ranks", "fuzz", "released"),
+    *(
+        "everything",
+        "page_in_browser",
+        "docs",
+        "clinic",
+        "hostile",
+        "faults",
+        "ranks",
+        "fuzz",
+        "released",
+    ),
     *("unchanged", "render_pictures", "derivatives", "target_traceback", "target_like_python"),
     *("process_state", "api", "doctor_models", "rules", "notebook", "late", "unharmed", "explain"),
 )
@@ -47,9 +57,8 @@ LONGEST = (
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Several processes begin with what takes longest, so that none is left with it at the end."""
     if hasattr(config, "workerinput"):
-        order = {f"test_{name}": position for position, name in enumerate(LONGEST)}
-        order["everything"] = -1
-        items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+        order = {name: position for position, name in enumerate(LONGEST)}
+        items.sort(key=lambda item: order.get(item.path.stem.removeprefix("test_"), len(order)))
 
 
 @pytest.hookimpl(optionalhook=True)
