@@ -16,10 +16,12 @@ from rich.cells import cell_len
 from torchgen.packaged.autograd.load_derivatives import load_derivatives
 
 from gradscope.analyses.explain.rules import formulas
-from gradscope.model.explanation import Amount, Explanation, Local
+from gradscope.model.explanation import Amount, Explanation
 from gradscope.model.report import Report
 from gradscope.notation import derivatives as notation
 from gradscope.notation import operands, textbook
+from tests import beside
+from tests.beside import jacobian
 from tests.goldens import compare
 from tests.looking import Session, new_gradient
 from tests.nets import TARGETS, TEXTS
@@ -33,13 +35,9 @@ def told(report: Report) -> Explanation:
 
 
 def row(amount: Amount) -> torch.Tensor:
-    assert amount.values is not None
-    return torch.tensor([float(value) for value in amount.values], dtype=torch.float64)
-
-
-def jacobian(local: Local) -> torch.Tensor:
-    values = torch.tensor([float(value) for value in local.values], dtype=torch.float64)
-    return torch.diag(values) if local.diagonal else values.reshape(local.shape)
+    found = beside.row(amount)
+    assert found is not None
+    return found
 
 
 def explained(case: Case, session: Session) -> Report:
