@@ -472,12 +472,9 @@ GATHERINGS = {
 
 def test_what_a_collective_of_two_ranks_cuts_off(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(GATHERINGS["one way"].program, "utf-8")
-    for one in run(tmp_path, ["doctor", "train.py"]):
-        assert one.status == 0, one.err
-    assert (
-        "GS317 way-cut-off · information · train.py:24"
-        in run(tmp_path, ["doctor", "train.py"])[0].out
-    )
+    done = run(tmp_path, ["doctor", "train.py"])
+    assert [one.status for one in done] == [0, 0], done
+    assert "GS317 way-cut-off · information · train.py:24" in done[0].out
 
 
 BORN = {
