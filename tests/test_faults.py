@@ -36,7 +36,8 @@ def test_an_odd_program_does_what_it_does_alone(name: str, differing: dict[str, 
 def problems() -> dict[str, list[str]]:
     """What went wrong under each fault."""
     command = [*forkserver.module("tests.fuzz.faults"), "--moments", "2"]
-    done = ran(command, ROOT, environment())
+    done = ran(command, ROOT, environment(), limit=None)
+    assert done.stdout, done.stderr
     answer: dict[str, list[str]] = json.loads(done.stdout)
     return answer
 

@@ -40,7 +40,8 @@ def test_what_once_was_wrong_stays_right(name: str, differing: dict[str, list[st
 def test_random_programs_do_what_they_do_alone(tmp_path: Path) -> None:
     options = ["--seed", SEED, "--keep", str(tmp_path), "--programs", str(PROGRAMS)]
     options += ["--commands", str(COMMANDS_EACH)]
-    done = ran([*forkserver.module("tests.fuzz.__main__"), *options], ROOT, environment())
+    command = [*forkserver.module("tests.fuzz.__main__"), *options]
+    done = ran(command, ROOT, environment(), limit=None)
     assert not done.returncode, done.stdout + done.stderr
 
 

@@ -124,6 +124,7 @@ def ran(
     folder: Path | None = None,
     known: Mapping[str, str] = os.environ,
     stdin: str = "",
+    limit: float | None = 300,
     **variables: str,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end.
@@ -133,6 +134,7 @@ def ran(
         folder: its current directory.
         known: its environment.
         stdin: what it reads.
+        limit: for how many seconds it may run.
         variables: of its environment, besides.
     """
     return subprocess.run(
@@ -142,7 +144,7 @@ def ran(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=limit,
     )
 
 
