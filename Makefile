@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
-.PHONY: help all demo test test-all test-clinic test-long test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs test-rule new-rule gallery bench bench-runs bench-doctor bench-injected frozen bench-page clean
+.PHONY: help all demo test test-all test-ci test-clinic test-long test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs test-rule new-rule gallery bench bench-runs bench-doctor bench-injected frozen bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -31,7 +31,10 @@ test: $(INSTALLED) ## set up and run the tests that every change needs
 	$(call TESTED,$(VENV)) -m "not long"
 
 test-long: $(INSTALLED) ## the tests that take long and tell of few changes: browsers, depth, all programs beside python
-	$(call TESTED,$(VENV)) -m long $(wildcard tests/test_*.py tests/*/test_*.py) tests/fuzz/everything.py
+	$(call TESTED,$(VENV)) -m long
+
+test-ci: $(INSTALLED) ## test and test-long at once, as CI does: no process waits for the last one twice
+	$(call TESTED,$(VENV))
 
 test-all: test test-long test-clinic test-ops test-models ## these and the long campaigns
 
@@ -135,11 +138,14 @@ bench-page: $(INSTALLED) ## measure the interactive page in a browser, into docs
 clean: ## remove everything that was built
 	rm -rf $(VENV) .venv-* demo-out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
+# What is installed from the start; CI needs the builder of the site as well.
+EXTRAS ?= dot,dev
+
 # The constraints pin the CPU build of torch; without them pip may fetch gigabytes of CUDA.
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dot,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@
 
 $(VENV)/.site: $(INSTALLED)

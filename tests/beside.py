@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from gradscope.model import storage
+from gradscope.model.explanation import Amount, Local
 from gradscope.model.invariants import EPSILON
 from gradscope.model.invariants import check as check_invariants
 from gradscope.model.report import GradientInfo, Node, Report
+from gradscope.model.studies import Checks
 from tests.bare import Gradient, Plain, Tensors
 from tests.looking import Session, tensor_of
 
@@ -38,6 +42,74 @@ def answered(session: Session, command: str, *words: str, status: int = 0) -> Re
     assert (again.status, again.err) == (done.status, ""), again
     assert again.out
     return report
+
+
+class Examined:
+    """A program through the commands, each answer beside what plain torch says; and what was
+    counted on the way, for the tables in the docs."""
+
+    def __init__(self, session: Session, *program: str) -> None:
+        self.session = session
+        self.program = program
+        self.counts: Counter[str] = Counter()
+
+    def looked_at(self, command: str, *options: str, status: int = 0) -> Report:
+        """The answer of a command."""
+        return answered(self.session, command, *options, *self.program, status=status)
+
+    def backward(self, expected: Plain, leaves: Callable[[], Tensors]) -> Report:
+        """Nodes and edges are those of a bare walk, gradients those of torch; ``leaves`` are those
+        of the program when it has ended."""
+        report = self.looked_at("backward", "--run-on", "--values")
+        same_grads(leaves(), expected)
+        same_graph_and_flow(report, expected)
+        self.counts["nodes"] += len(expected.nodes)
+        self.counts["edges"] += len(expected.edges)
+        return report
+
+    def check(self, may_be_wrong: bool) -> Checks:
+        """No derivative is called wrong, but where it may be."""
+        checks = self.looked_at("check", status=int(may_be_wrong)).checks
+        assert checks is not None
+        assert may_be_wrong or not checks.is_wrong, checks
+        self.counts.update(f"calls {one.verdict}" for one in checks.calls)
+        self.counts.update(f"leaves {one.verdict}" for one in checks.leaves)
+        return checks
+
+    def memory(self, kept: Callable[[], int]) -> Report:
+        """The bytes are those that saved-tensor hooks see, where no hook hides any."""
+        report = self.looked_at("memory")
+        memory = report.memory
+        assert memory is not None
+        if not memory.hidden:
+            assert memory.total("activation", "parameter", "buffer", "input") == kept()
+            self.counts["graphs whose bytes were seen"] += 1
+        return report
+
+    def doctor(self, expected: Plain, leaves: Callable[[], Tensors]) -> None:
+        """It has seen the call, and left ``.grad`` as it is."""
+        report = self.looked_at("doctor", status=1)
+        same_grads(leaves(), expected)
+        seen = report.observations
+        assert seen is not None and seen.watched
+        assert not any("could not" in note or "not every" in note for note in report.notes)
+        assert not any(one.rule == "GS410" for one in report.findings)
+        self.counts.update(f"findings {one.rule}" for one in report.findings)
+
+
+# ---------------------------------------------------------------- numbers of an explanation
+
+
+def row(amount: Amount) -> torch.Tensor | None:
+    """An amount as a tensor, where its values are known."""
+    values = amount.values
+    return None if values is None else torch.tensor([float(v) for v in values]).double()
+
+
+def jacobian(local: Local) -> torch.Tensor:
+    """A local derivative as a whole matrix."""
+    values = torch.tensor([float(value) for value in local.values]).double()
+    return torch.diag(values) if local.diagonal else values.reshape(local.shape)
 
 
 # ---------------------------------------------------------------- graphs

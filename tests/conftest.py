@@ -6,7 +6,6 @@ from __future__ import annotations
 import gc
 import os
 import shutil
-import subprocess
 import sys
 import threading
 import traceback
@@ -22,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import forkserver, goldens
+from tests.fuzz.process import ran
 
 if TYPE_CHECKING:
     # It imports torch, which who only hands the tests out to other processes has no need of.
@@ -37,9 +37,10 @@ settings.load_profile("untimed")
 
 
 LONGEST = (
-    *("page_in_browser", "docs", "clinic", "hostile", "faults", "ranks", "fuzz", "released"),
-    *("unchanged", "render_pictures", "derivatives", "target_traceback", "target_like_python"),
-    *("process_state", "api", "doctor_models", "rules", "notebook", "late", "unharmed", "explain"),
+    *("everything", "page_in_browser", "docs", "clinic", "hostile", "faults", "ranks", "fuzz"),
+    *("released", "unchanged", "render_pictures", "derivatives", "target_traceback"),
+    *("target_like_python", "process_state", "api", "doctor_models", "rules", "notebook", "late"),
+    *("unharmed", "explain"),
 )
 """The files of tests that take more than ten seconds, the longest first."""
 
@@ -47,9 +48,8 @@ LONGEST = (
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Several processes begin with what takes longest, so that none is left with it at the end."""
     if hasattr(config, "workerinput"):
-        order = {f"test_{name}": position for position, name in enumerate(LONGEST)}
-        order["everything"] = -1
-        items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+        order = {name: position for position, name in enumerate(LONGEST)}
+        items.sort(key=lambda item: order.get(item.path.stem.removeprefix("test_"), len(order)))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -166,7 +166,7 @@ def python_says(path: str) -> Done:
     from tests.looking import Done
 
     folder = Path(path).parent
-    done = subprocess.run([forkserver.script(), path], cwd=folder, capture_output=True, text=True)
+    done = ran([forkserver.script(), path], folder)
     return Done(done.returncode, done.stdout, done.stderr)
 
 
@@ -222,9 +222,7 @@ def _with_processes(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
     def run(arguments: list[str]) -> Done:
-        done = subprocess.run(
-            [*command(), *arguments], cwd=folder, capture_output=True, text=True, timeout=300
-        )
+        done = ran([*command(), *arguments], folder)
         return _answered(Done(done.returncode, done.stdout, done.stderr))
 
     return Session(folder, run)

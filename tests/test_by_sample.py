@@ -11,6 +11,7 @@ import gradscope
 from gradscope.model.report import Report
 from gradscope.model.studies import Split
 from tests.looking import Session
+from tests.own_functions import function
 from tests.test_split import START, gradient_of, leaf, left_by, split_of
 
 HALVES = {torch.bfloat16: 3e-2, torch.float16: 5e-3}
@@ -102,24 +103,10 @@ net = L(4, 3)
 out = net(x(4))[torch.arange(N).roll(1)] + 0.5 * net(x(4))
 
 # a backward of its own
-class Clipped(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        return value * 1
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient.clamp(max=0.01)
 net = L(4, 3)
 out = Clipped.apply(net(x(4)))
 
 # a backward that is silent at times
-class Silent(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        return value * 1
-    @staticmethod
-    def backward(ctx, gradient):
-        return None if gradient.sum() > 0 else gradient
 net = L(4, 3)
 out = Silent.apply(net(x(4))) - 0.1 * net(x(4))
 
@@ -169,7 +156,10 @@ def ids(most, *shape):
 
 def P(*shape, dtype=None):
     return nn.Parameter(torch.randn(shape, dtype=dtype))
+
 """
+MADE += function("Clipped", "x * 1", "grad.clamp(max=0.01)")
+MADE += function("Silent", "x * 1", "None if grad.sum() > 0 else grad")
 
 SECTIONS = dict(one.split("\n", 1) for one in NETS.strip("\n# ").split("\n\n# "))
 
@@ -230,14 +220,8 @@ calls = []
 def seen(gradient):
     calls.append(gradient.shape)
     return gradient * 2
-class Doubled(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        return value * 2
-    @staticmethod
-    def backward(ctx, gradient):
-        return seen(gradient)
 """
+COUNTED += function("Doubled", "x * 2", "seen(grad)")
 """A custom Function whose backward tells how often it was called."""
 
 

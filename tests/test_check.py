@@ -8,6 +8,7 @@ from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.model.studies import CallCheck, Checks
 from tests.looking import Session, expression_of
+from tests.own_functions import function
 from tests.wrong_functions import CASES, program
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\ntorch.manual_seed(0)\n"
@@ -217,44 +218,23 @@ def test_a_matrix_that_is_not_as_torch_assumes_makes_the_gradient_wrong(session:
 
 
 def test_a_function_is_granted_what_it_hands_a_symmetric_matrix_on_to(session: Session) -> None:
-    text = f"""
-class Solve(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, a, b):
-        x = torch.cholesky_solve(b, torch.linalg.cholesky(a))
-        ctx.save_for_backward(a, x)
-        return x
-    @staticmethod
-    def backward(ctx, g):
-        a, x = ctx.saved_tensors
-        gb = torch.linalg.solve(a, g)
-        ga = -gb @ x.mT
-        return (ga + ga.mT) / 2 * FACTOR, gb
-{MATRIX}
-Solve.apply(s, b).square().sum().backward()
-"""
-    for factor, verdict, status in (("1", "right", 0), ("2", "wrong", 1)):
-        path = str(session.write(HEAD + text.replace("FACTOR", factor)))
-        assert session.cli("doctor", path).status == status
-        _, checks = checked(session, HEAD + text.replace("FACTOR", factor))
+    forward = "x = torch.cholesky_solve(b, torch.linalg.cholesky(a)); "
+    forward += "ctx.save_for_backward(a, x); x"
+    backward = "a, x = ctx.saved_tensors; gb = torch.linalg.solve(a, grad); ga = -gb @ x.mT; "
+    for factor, verdict, status in ((1, "right", 0), (2, "wrong", 1)):
+        returned = f"((ga + ga.mT) / 2 * {factor}, gb)"
+        text = HEAD + function("Solve", forward, backward + returned, given="a, b") + MATRIX
+        text += "Solve.apply(s, b).square().sum().backward()\n"
+        assert session.cli("doctor", str(session.write(text))).status == status
+        _, checks = checked(session, text)
         (call,) = (one for one in checks.calls if one.function == "Solve")
         assert call.verdict == verdict
 
 
 def test_a_function_of_the_program_is_granted_no_form(session: Session) -> None:
-    text = """
-    import torch
-    class Lower(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x.tril()
-        @staticmethod
-        def backward(ctx, grad):
-            return grad
-    x = torch.randn(4, 4, requires_grad=True)
-    Lower.apply(x).sum().backward()
-    """
-    report, checks = checked(session, text)
+    text = function("Lower", "x.tril()", "grad")
+    text += "x = torch.randn(4, 4, requires_grad=True)\nLower.apply(x).sum().backward()\n"
+    report, checks = checked(session, HEAD + text)
     assert named(report, "Lower").verdict == "wrong"
     assert "wrong" in {one.verdict for one in checks.leaves}
 
@@ -427,22 +407,9 @@ def test_what_cannot_be_run_again_says_so(session: Session) -> None:
 
 
 def test_leaves_behind_something_opaque_are_left_out(session: Session) -> None:
-    report, checks = checked(
-        session,
-        """
-        import torch
-        class Rounded(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x.round()
-            @staticmethod
-            def backward(ctx, grad):
-                return grad
-        w = torch.randn(3, requires_grad=True)
-        v = torch.randn(3, requires_grad=True)
-        (Rounded.apply(w) * v).sum().backward()
-        """,
-    )
+    text = HEAD + function("Rounded", "x.round()", "grad")
+    text += "w, v = (torch.randn(3, requires_grad=True) for _ in 'wv')\n"
+    report, checks = checked(session, f"{text}(Rounded.apply(w) * v).sum().backward()\n")
     (leaf,) = checks.leaves
     assert [report.graph.leaves[n].names[0] for n in leaf.leaves] == ["v"]
     assert leaf.verdict == "right"

@@ -16,6 +16,7 @@ from gradscope.render.words.text import UNICODE
 from gradscope.words import SIGNS
 from tests import forkserver
 from tests.forkserver import client
+from tests.fuzz.process import ran
 from tests.looking import Session
 from tests.terminals import shown_by
 
@@ -36,21 +37,14 @@ def run(tmp_path: Path) -> Run:
         stdin: str = "",
         **environment: str,
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*command, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={
-                **os.environ,
-                "XDG_CACHE_HOME": str(tmp_path / "cache"),
-                "COLUMNS": "100",
-                "PYTHONPATH": str(EXAMPLES.parent),
-                **environment,
-            },
-            timeout=120,
-        )
+        known = {
+            **os.environ,
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+            "COLUMNS": "100",
+            "PYTHONPATH": str(EXAMPLES.parent),
+            **environment,
+        }
+        return ran([*command, *arguments], tmp_path, known, stdin)
 
     return run_in_folder
 

@@ -10,6 +10,7 @@ import torch
 
 from gradscope.model.observations import Finding
 from tests.looking import Session
+from tests.own_functions import function
 from tests.test_unchanged import alone
 
 PROGRAM = """\
@@ -26,15 +27,7 @@ for step in range(5):
 """
 
 TWO = "fit, prior = (a * b).sum(), (a * a).sum()"
-CUSTOM = """
-class Same(torch.autograd.Function):
-    @staticmethod
-    def forward(context, x):
-        return x * 1
-    @staticmethod
-    def backward(context, gradient):
-        return gradient
-"""
+CUSTOM = function("Same", "x * 1", "grad")
 
 CASES = {
     "of a long graph": (

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.fuzz.process import ran
 from tests.looking import Session
 
 ROOT = Path(__file__).parent.parent
@@ -71,14 +71,8 @@ print(json.dumps(told))
 
 
 def test_what_is_offered(folder: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PRESSED],
-        cwd=folder,
-        env=_environment(folder),
-        input=json.dumps([*OFFERED]),
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-c", PRESSED]
+    done = ran(command, folder, _environment(folder), json.dumps([*OFFERED]))
     assert json.loads(done.stdout) == OFFERED, done.stderr
 
 
@@ -90,13 +84,7 @@ def test_the_documented_line_installs_it_in_bash(folder: Path) -> None:
         '"$completing" gradscope; echo "${COMPREPLY[@]}"'
     )
     run = f"{line}\nsource ~/.bashrc\n{press}"
-    done = subprocess.run(
-        ["bash", "--norc", "-c", run],
-        cwd=folder,
-        env=_environment(folder),
-        capture_output=True,
-        text=True,
-    )
+    done = ran(["bash", "--norc", "-c", run], folder, _environment(folder))
     assert (done.stdout, done.stderr) == ("doctor\n", "")
 
 
@@ -104,7 +92,7 @@ def test_the_documented_line_installs_it_in_bash(folder: Path) -> None:
 def test_the_documented_line_asks_for_the_script_of_the_shell(shell: str, folder: Path) -> None:
     (name,) = re.findall(rf"(\w+)={shell}_source gradscope\b", GUIDE)
     asked = {**_environment(folder), name: f"{shell}_source"}
-    done = subprocess.run(["gradscope"], env=asked, capture_output=True, text=True, check=True)
+    done = ran([str(folder / "bin" / "gradscope")], known=asked)
     assert f"{name}={shell}_complete" in done.stdout
 
 

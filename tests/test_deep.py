@@ -6,7 +6,6 @@ its usual size, as the graph is a quarter of one of 100,000 nodes."""
 from __future__ import annotations
 
 import resource
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import msgspec
 import pytest
 
 from gradscope.model import storage
+from tests.fuzz.process import ran
 from tests.looking import Session
 from tests.reports import chain
 
@@ -123,6 +123,6 @@ for ending in {ENDINGS!r}:
 def test_the_process_survives_however_the_graph_is_dropped(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(DROPPING)
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True)
+    done = ran([sys.executable, str(program)])
     assert done.stdout.splitlines() == [f"0 {ending!r}" for ending in ENDINGS], done.stderr[-2000:]
     assert done.returncode == 0

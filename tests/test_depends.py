@@ -18,6 +18,7 @@ from gradscope.render.answers.depends import render
 from gradscope.render.options import Options
 from tests.conftest import process_preserved
 from tests.looking import Session
+from tests.own_functions import function
 from tests.test_split import NOTICING
 from tests.test_unchanged import alone
 
@@ -350,20 +351,8 @@ def test_few_digits_hide_no_index(session: Session) -> None:
 
 
 def test_a_backward_that_is_not_linear_is_not_called_rounding(session: Session) -> None:
-    text = (
-        START
-        + """
-class Limited(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, h):
-        return h * 1
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient.clamp(-0.01, 0.01)
-out = Limited.apply(x)
-loss = out.sum()
-"""
-    )
+    limited = function("Limited", "x * 1", "grad.clamp(-0.01, 0.01)")
+    text = f"{START}{limited}out = Limited.apply(x)\nloss = out.sum()\n"
     report = session.look(text, "--of", "out", "--on", "x", command="depends")
     assert "each out[i] depends on x[i] alone" in text_of(report)
 

@@ -12,21 +12,13 @@ from gradscope.model.observations import Observations
 from gradscope.model.studies import CallCheck
 from tests.conftest import python_says
 from tests.looking import Session
+from tests.own_functions import function
 from tests.wrong_functions import CASES, program
 
 OWN = """
 import random, numpy as np
 import torch
-class {name}(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return {forward}
-    @staticmethod
-    def backward(ctx, grad):
-        (x,) = ctx.saved_tensors
-        return {backward}
-torch.manual_seed(0)
+{function}torch.manual_seed(0)
 x = {x}
 ({name}.apply(x) * 2).abs().sum().backward()
 """
@@ -46,7 +38,8 @@ class Own:
     @property
     def text(self) -> str:
         """The whole program."""
-        return OWN.format(name=self.name, forward=self.forward, backward=self.backward, x=self.x)
+        text = function(self.name, self.forward, self.backward, keeps="x")
+        return OWN.format(name=self.name, function=text, x=self.x)
 
 
 def _off(share: float, verdict: str) -> Own:
@@ -96,18 +89,8 @@ TABLE = {
 }
 
 STATE = {
-    "a count on the class": """
-class Own(torch.autograd.Function):
-    calls = 0
-    @staticmethod
-    def forward(ctx, x):
-        Own.calls += 1
-        return x * 2
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * 2
-loss = Own.apply(x).sum()
-""",
+    "a count on the class": function("Own", "Own.calls += 1; x * 2", "grad * 2")
+    + "Own.calls = 0\nloss = Own.apply(x).sum()\n",
     "a variable around it": """
 def build():
     count = 0
@@ -123,81 +106,38 @@ def build():
     return Own
 loss = build().apply(x).sum()
 """,
-    "an int, a list, a bool mask beside x": """
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, mask, index, power):
-        ctx.save_for_backward(x, mask, index)
-        ctx.power = power
-        return torch.where(mask, x[index] ** power[0], 0)
-    @staticmethod
-    def backward(ctx, grad):
-        x, mask, index = ctx.saved_tensors
-        local = torch.where(mask, ctx.power[0] * x[index] ** (ctx.power[0] - 1), 0)
-        return torch.zeros_like(x).index_add(0, index, grad * local * 1.01), None, None, None
-loss = Own.apply(x, torch.tensor([True, False, True]), torch.tensor([2, 1, 0]), [3]).sum()
-""",
-    "a python function": """
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, run, x):
-        return run(x)
-    @staticmethod
-    def backward(ctx, grad):
-        return None, grad * 2
-loss = Own.apply(lambda x: x * 2, x).sum()
-""",
-    "in place": """
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.mark_dirty(x)
-        return x.mul_(3)
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * 2
-loss = Own.apply(x * 1).sum()
-""",
-    "a draw that is kept": """
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        mask = torch.rand_like(x) > 0.5
-        ctx.save_for_backward(mask)
-        return x * mask
-    @staticmethod
-    def backward(ctx, grad):
-        (mask,) = ctx.saved_tensors
-        return grad * mask
-loss = Own.apply(x).sum()
-""",
-    "several outputs, one of them whole numbers": """
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        order = x.argsort()
-        ctx.mark_non_differentiable(order)
-        return x.sin(), order, x.cos()
-    @staticmethod
-    def backward(ctx, first, _, third):
-        (x,) = ctx.saved_tensors
-        return first * x.cos() + third * x.sin()
-one, _, three = Own.apply(x)
-loss = (one * three).sum()
-""",
-    "flat by what gets the gradient of another": """
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, scores, chosen):
-        ctx.save_for_backward(chosen)
-        return chosen * 2
-    @staticmethod
-    def backward(ctx, grad):
-        (chosen,) = ctx.saved_tensors
-        return grad * chosen, None
-loss = Own.apply(x, x.exp()).sum()
-""",
+    "an int, a list, a bool mask beside x": function(
+        "Own",
+        "ctx.power = power[0]; torch.where(mask, x[index] ** ctx.power, 0)",
+        "local = torch.where(mask, ctx.power * x[index] ** (ctx.power - 1), 0); "
+        "torch.zeros_like(x).index_add(0, index, grad * local * 1.01), None, None, None",
+        given="x, mask, index, power",
+        keeps="x, mask, index",
+    )
+    + "mask, index = torch.tensor([True, False, True]), torch.tensor([2, 1, 0])\n"
+    "loss = Own.apply(x, mask, index, [3]).sum()\n",
+    "a python function": function("Own", "run(x)", "None, grad * 2", given="run, x")
+    + "loss = Own.apply(lambda x: x * 2, x).sum()\n",
+    "in place": function("Own", "ctx.mark_dirty(x); x.mul_(3)", "grad * 2")
+    + "loss = Own.apply(x * 1).sum()\n",
+    "a draw that is kept": function(
+        "Own",
+        "mask = torch.rand_like(x) > 0.5; ctx.save_for_backward(mask); x * mask",
+        "grad * ctx.saved_tensors[0]",
+    )
+    + "loss = Own.apply(x).sum()\n",
+    "several outputs, one of them whole numbers": function(
+        "Own",
+        "order = x.argsort(); ctx.mark_non_differentiable(order); x.sin(), order, x.cos()",
+        "first * x.cos() + third * x.sin()",
+        upstream="first, _, third",
+        keeps="x",
+    )
+    + "one, _, three = Own.apply(x)\nloss = (one * three).sum()\n",
+    "flat by what gets the gradient of another": function(
+        "Own", "chosen * 2", "grad * chosen, None", given="scores, chosen", keeps="chosen"
+    )
+    + "loss = Own.apply(x, x.exp()).sum()\n",
     "setup_context": """
 class Own(torch.autograd.Function):
     @staticmethod
@@ -312,7 +252,7 @@ NOT_COMPARED = {
         f"{HEAD}net = torch.nn.Linear(3, 3)\n"
         + STATE["a python function"].replace("lambda x: x * 2", "net")
         + "loss.backward()\n",
-        "Own (program.py:13), because it takes a module, which would be run again too",
+        "Own (program.py:12), because it takes a module, which would be run again too",
     ),
 }
 
@@ -412,8 +352,7 @@ def test_double_backward_is_compared_where_the_program_uses_it(name: str, sessio
     assert ("Cube twice" in table) == (case.verdict is not None)
 
 
-INNER = {
-    "reversed": """
+INNER = """
 class Own(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, w):
@@ -432,8 +371,7 @@ class Own(torch.autograd.Function):
         grad = grad.clone()
         grad[:, :1] += first.grad
         return grad, w.grad
-""",
-}
+"""
 AROUND_INNER = """
 import torch
 torch.manual_seed(0)
@@ -451,12 +389,9 @@ for step in range(8):
 """
 
 
-@pytest.mark.parametrize("name", INNER)
 @pytest.mark.parametrize("factor", ["1.0", "1.01"])
-def test_a_function_with_a_graph_of_its_own_is_compared(
-    name: str, factor: str, session: Session
-) -> None:
-    text = AROUND_INNER.format(INNER[name].replace("FACTOR", factor))
+def test_a_function_with_a_graph_of_its_own_is_compared(factor: str, session: Session) -> None:
+    text = AROUND_INNER.format(INNER.replace("FACTOR", factor))
     done = session.cli("doctor", str(session.write(text)), "-o", "report.json")
     report = storage.load(session.folder / "report.json")
     assert report.observations is not None
@@ -534,20 +469,6 @@ def test_a_function_runs_as_often_as_without_us(session: Session) -> None:
         assert [one.rule for one in report.findings] == ["GS601"]
 
 
-LOSS = """
-import torch
-class Loss(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x.square().mean()
-    @staticmethod
-    def backward(ctx, grad):
-        (x,) = ctx.saved_tensors
-        return {backward}
-x = torch.linspace(1, 2, 5).requires_grad_()
-({loss}).backward()
-"""
 IGNORING = "2 * x / x.numel()"
 
 
@@ -566,24 +487,16 @@ IGNORING = "2 * x / x.numel()"
 def test_a_loss_whose_backward_does_not_use_the_gradient_that_it_is_given(
     backward: str, loss: str, severity: str, session: Session
 ) -> None:
-    report = session.look(LOSS.format(backward=backward, loss=loss), "-q", command="doctor")
+    text = f"{HEAD}{function('Loss', 'x.square().mean()', backward, keeps='x')}"
+    text += f"x = torch.linspace(1, 2, 5).requires_grad_()\n({loss}).backward()\n"
+    report = session.look(text, "-q", command="doctor")
     found = [one for one in report.findings if one.rule == "GS601"]
     assert [one.severity for one in found] == ([severity] if severity else [])
     is_told = any("does not use the gradient" in one.message for one in found)
     assert is_told == (bool(severity) and backward == IGNORING)
 
 
-SUBSTITUTE = """
-import torch
-class Rounded(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x.round()
-    @staticmethod
-    def backward(ctx, grad):
-        (x,) = ctx.saved_tensors
-        return {backward}
+ROUNDED = """
 x = torch.linspace(-1.8, 1.6, 5).requires_grad_()
 (Rounded.apply(x) * torch.linspace(1, 2, 5)).sum().backward()
 """
@@ -605,7 +518,8 @@ x = torch.linspace(-1.8, 1.6, 5).requires_grad_()
 def test_a_substitute_for_a_derivative_uses_the_gradient_that_it_is_given(
     backward: str, is_used: bool, session: Session
 ) -> None:
-    report = session.overheard(SUBSTITUTE.format(backward=backward))
+    text = function("Rounded", "x.round()", backward, keeps="x")
+    report = session.overheard(f"{HEAD}{text}{ROUNDED}")
     found = [one for one in report.findings if one.rule == "GS601"]
     assert [one.severity for one in found] == ([] if is_used else ["warning"])
     assert all("does not use the gradient" in one.message for one in found)
@@ -615,27 +529,18 @@ def test_a_substitute_for_a_derivative_uses_the_gradient_that_it_is_given(
 
 
 def test_functions_of_one_name_at_one_place_are_told_apart(session: Session) -> None:
-    done = session.cli(
-        "doctor",
-        str(
-            session.write("""
-        import math
-        import torch
-        def made(factor):
-            class Scaled(torch.autograd.Function):
-                @staticmethod
-                def forward(ctx, x):
-                    return x.sin()
-                @staticmethod
-                def backward(ctx, gradient):
-                    return gradient * factor
-            return Scaled
-        x = torch.full((3,), 0.5, requires_grad=True)
-        loss = 0
-        for function in (made(math.cos(0.5)), made(7.0)):
-            loss = loss + function.apply(x).sum()
-        loss.backward()
-        """)
-        ),
-    )
+    scaled = function("Scaled", "x.sin()", "grad * factor").replace("\n", "\n    ")
+    text = f"""
+import math
+import torch
+def made(factor):
+    {scaled}
+    return Scaled
+x = torch.full((3,), 0.5, requires_grad=True)
+loss = 0
+for function in (made(math.cos(0.5)), made(7.0)):
+    loss = loss + function.apply(x).sum()
+loss.backward()
+"""
+    done = session.cli("doctor", str(session.write(text)))
     assert (done.status, "GS601" in done.out) == (1, True), done.out

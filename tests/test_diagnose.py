@@ -174,14 +174,6 @@ def test_what_a_step_has_spoilt_is_no_finding_of_its_own() -> None:
     assert told(msgspec.structs.replace(after, observations=None)) == "GS101 error 3"
 
 
-def test_an_operand_that_was_bad_before() -> None:
-    report = placed(spoilt(logs(), "LogBackward0", nan=1), 9)
-    origin = len(report.graph.origins) - 1
-    node = next(node.id for node in report.graph.nodes if node.op == "LogBackward0")
-    intake = Intake(node, "data", nan=1, count=4, made=origin)
-    assert told(observed(report, intakes=(intake,))) == "GS105 error 9"
-
-
 def given(loss: str, *ops: str, one_call: bool = True) -> Report:
     """A loss of line 9 that is given the result of these ops, of lines of their own; the last node
     of the loss and the one before it are of one call, or of two."""
@@ -834,12 +826,15 @@ def not_in_graph(**more: Any) -> Report:
     return raising(observed(plain(), learners=(learner("b", wanted=True, made=B, **more),)))
 
 
+NONFINITE: dict[str, Report] = {
+    "GS101": spoilt(plain(), "MulBackward0", nan=1),
+    "GS102": placed(reports.broken(), 7),
+    "GS105": observed(spoilt(plain(), "MulBackward0", nan=1), intakes=(Intake(0, "x", nan=1),)),
+}
+"""For every rule that finds the first NaN, a report on which it does."""
+
 RAISED: dict[str, Report] = {
-    "GS101": raising(placed(spoilt(logs(), "LogBackward0", inf=1), 7)),
-    "GS102": raising(placed(reports.broken(), 7)),
-    "GS105": raising(
-        observed(spoilt(plain(), "MulBackward0", nan=1), intakes=(Intake(0, "x", nan=1),))
-    ),
+    **{code: raising(report) for code, report in NONFINITE.items()},
     "GS301": not_in_graph(),
     "GS303": cut_off(),
     "GS401": raising(observed(plain(), changes=(Change(0, "self", B, "mul_"),))),
@@ -849,28 +844,9 @@ RAISED: dict[str, Report] = {
 """For every rule that can say why backward raised, a report on which it does."""
 
 
-def layers(*gains: float, head: float = 1.0) -> Report:
-    """Layers with a weight each that multiply the gradient by these, from the root down; a leaf at
-    the root gets ``head``."""
-    program = Program()
-    x = program.leaf("start")
-    for number, gain in enumerate(reversed(gains)):
-        program.line = number + 2
-        program.function = f"f{number}"
-        x = program.op("SinBackward0", [(x, 1.0)], (1.0,), "sin(x)")
-        weight = program.leaf(f"{number}.weight")
-        x = program.op("MmBackward0", [(x, gain), (weight, 1.0)], (1.0,), "x @ w")
-    top = program.op("AddBackward0", [(x, 1.0), (program.leaf("head"), head)], (1.0,), "x + head")
-    return program.report((top, (1.0,)))
-
-
 def after_a_step(rule: str) -> Report:
     """A step of the optimizer has spoilt ``w``, and this rule finds what came of it."""
-    report = {
-        "GS101": spoilt(plain(), "MulBackward0", nan=1),
-        "GS102": placed(reports.broken(), 7),
-        "GS105": observed(spoilt(plain(), "MulBackward0", nan=1), intakes=(Intake(0, "x", nan=1),)),
-    }[rule]
+    report = NONFINITE[rule]
     seen = seen_in(report)
     leaves = range(len(report.graph.leaves))
     known = tuple(SpoiltParameter(f"w{n}", n, "float32", 1, 0, 1) for n in leaves)
@@ -946,20 +922,12 @@ def test_beside_a_gradient_that_becomes_zero_terms_that_cancel_are_not_told() ->
     assert [codes & {"GS205", "GS207"} for codes in told] == [{"GS205"}, {"GS205", "GS207"}]
 
 
-LATER: dict[str, Report] = {
-    "GS101": spoilt(plain(), "MulBackward0", inf=1),
-    "GS102": reports.broken(),
-    "GS105": observed(spoilt(plain(), "MulBackward0", nan=1), intakes=(Intake(0, "x", nan=1),)),
-}
-"""What comes of exploding gradients in the next step."""
-
-
 def test_what_comes_of_an_explosion_is_all_that_is_not_graver() -> None:
     exploding = ladder("MulBackward0", 2.0)
     assert {
         code for rule in RULES.values() for code, on in rule.before.items() if on == "step before"
-    } == set(LATER)
-    for code, report in LATER.items():
+    } == set(NONFINITE)
+    for code, report in NONFINITE.items():
         assert {finding.rule for finding in diagnose(report)} == {code}
         assert not is_graver(report, exploding)
         assert is_graver(report, ladder("SigmoidBackward0", 0.2))

@@ -21,8 +21,6 @@ from gradscope.render.words.numbers import number
 from tests import forkserver, reports
 from tests.looking import Session
 
-PYTHON = sys.executable
-
 
 @pytest.fixture(autouse=True)
 def _programs_run_in_forks(monkeypatch: pytest.MonkeyPatch) -> None:

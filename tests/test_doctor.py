@@ -452,31 +452,6 @@ for _ in range(4):
     scaler.update()
 """
 
-BLACK_BOX = """
-import torch
-from torch import nn
-torch.manual_seed(0)
-def asked(net):
-    return lambda x: net(x)
-generator = nn.Sequential(nn.Linear(8, 48), nn.Unflatten(1, (3, 4, 4)), nn.Tanh())
-teacher = asked(nn.Sequential(nn.Flatten(), nn.Linear(48, 10)))
-student = nn.Sequential(nn.Flatten(), nn.Linear(48, 10))
-made = generator(torch.randn(4, 8))
-with torch.no_grad():
-    estimate = torch.zeros_like(made)
-    base = (student(made) - teacher(made)).abs().mean()
-    for _ in range(3):
-        way = torch.randn_like(made)
-        moved = made + 1e-3 * way
-        estimate += ((student(moved) - teacher(moved)).abs().mean() - base) / 1e-3 * way
-made.backward({gradient})
-"""
-
-
-def test_a_gradient_estimated_through_black_boxes_is_no_cut(session: Session) -> None:
-    path = session.write(BLACK_BOX.replace("{gradient}", "estimate"))
-    assert session.cli("doctor", str(path)).out == "no findings · 1 backward call watched\n"
-
 
 def test_the_last_line_counts_in_the_words_of_the_findings_and_names_the_worst(
     session: Session,

@@ -16,13 +16,16 @@ from rich.cells import cell_len
 from torchgen.packaged.autograd.load_derivatives import load_derivatives
 
 from gradscope.analyses.explain.rules import formulas
-from gradscope.model.explanation import Amount, Explanation, Local
+from gradscope.model.explanation import Amount, Explanation
 from gradscope.model.report import Report
 from gradscope.notation import derivatives as notation
 from gradscope.notation import operands, textbook
+from tests import beside
+from tests.beside import jacobian
 from tests.goldens import compare
 from tests.looking import Session, new_gradient
 from tests.nets import TARGETS, TEXTS
+from tests.own_functions import function
 from tests.test_cases import CASES, EXAMPLES, Case
 
 
@@ -32,13 +35,9 @@ def told(report: Report) -> Explanation:
 
 
 def row(amount: Amount) -> torch.Tensor:
-    assert amount.values is not None
-    return torch.tensor([float(value) for value in amount.values], dtype=torch.float64)
-
-
-def jacobian(local: Local) -> torch.Tensor:
-    values = torch.tensor([float(value) for value in local.values], dtype=torch.float64)
-    return torch.diag(values) if local.diagonal else values.reshape(local.shape)
+    found = beside.row(amount)
+    assert found is not None
+    return found
 
 
 def explained(case: Case, session: Session) -> Report:
@@ -369,9 +368,9 @@ def test_functions_with_an_order_of_their_own_are_known() -> None:
             names = [one.name for one in schema.arguments]
             torchs.setdefault(schema.name.removeprefix("aten::").strip("_"), []).append(names)
     found = set()
-    for name, function in vars(torch.nn.functional).items():
-        if inspect.isfunction(function):
-            own = list(inspect.signature(function).parameters)[:3]
+    for name, known in vars(torch.nn.functional).items():
+        if inspect.isfunction(known):
+            own = list(inspect.signature(known).parameters)[:3]
             if any(
                 one in theirs and theirs.index(one) != own.index(one)
                 for theirs in torchs.get(name, ())
@@ -751,19 +750,7 @@ y.sum().backward()
 print({printed})
 """
 
-FUNCTION = """
-log = []
-class F(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-    @staticmethod
-    def backward(ctx, g):
-        log.append(1)
-        (x,) = ctx.saved_tensors
-        return 2 * x * g
-"""
+FUNCTION = "log = []\n" + function("F", "x * x", "log.append(1); 2 * x * grad", keeps="x")
 
 CHECKPOINT = """
 from torch.utils.checkpoint import checkpoint

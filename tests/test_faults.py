@@ -14,7 +14,7 @@ from tests import forkserver
 from tests.conftest import ROOT
 from tests.fuzz.faults import FAULTS
 from tests.fuzz.files import compared
-from tests.fuzz.process import environment
+from tests.fuzz.process import environment, ran
 from tests.fuzz.trial import DOCTOR
 from tests.odd_programs import HEAD, ODD, TAIL
 
@@ -35,13 +35,9 @@ def test_an_odd_program_does_what_it_does_alone(name: str, differing: dict[str, 
 @pytest.fixture(scope="module")
 def problems() -> dict[str, list[str]]:
     """What went wrong under each fault."""
-    done = subprocess.run(
-        [*forkserver.module("tests.fuzz.faults"), "--moments", "2"],
-        cwd=ROOT,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    command = [*forkserver.module("tests.fuzz.faults"), "--moments", "2"]
+    done = ran(command, ROOT, environment(), limit=None)
+    assert done.stdout, done.stderr
     answer: dict[str, list[str]] = json.loads(done.stdout)
     return answer
 
@@ -113,12 +109,4 @@ def test_a_folder_that_is_gone_is_no_fault_of_the_program(tmp_path: Path) -> Non
 
 
 def _shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**environment(), "XDG_CACHE_HOME": ""},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return ran(["bash", "-c", command], folder, environment(), XDG_CACHE_HOME="")

@@ -3,7 +3,6 @@ shown a difference."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from tests.fuzz.campaign import KEPT, kept_command
 from tests.fuzz.edit import statements, without
 from tests.fuzz.files import compared
 from tests.fuzz.pieces import makers, vocabulary
-from tests.fuzz.process import ROOT, environment
+from tests.fuzz.process import ROOT, environment, ran
 from tests.fuzz.writer import telling, write
 from tests.odd_programs import ODD
 from tests.programs import PROGRAMS as PROGRAMS_OF_TORCH
@@ -41,13 +40,8 @@ def test_what_once_was_wrong_stays_right(name: str, differing: dict[str, list[st
 def test_random_programs_do_what_they_do_alone(tmp_path: Path) -> None:
     options = ["--seed", SEED, "--keep", str(tmp_path), "--programs", str(PROGRAMS)]
     options += ["--commands", str(COMMANDS_EACH)]
-    done = subprocess.run(
-        [*forkserver.module("tests.fuzz.__main__"), *options],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-    )
+    command = [*forkserver.module("tests.fuzz.__main__"), *options]
+    done = ran(command, ROOT, environment(), limit=None)
     assert not done.returncode, done.stdout + done.stderr
 
 

@@ -9,7 +9,6 @@ import html
 import io
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +24,7 @@ from gradscope.formats import DIAGNOSES, FORMATS
 from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.render import Options, render
+from tests.fuzz.process import ran
 from tests.hostile import (
     CLIPBOARD,
     ODD,
@@ -456,7 +456,7 @@ def test_a_removed_folder_is_no_fault(process: Session) -> None:
     path = process.folder / "doctor.json"
     path.write_text(json.dumps(document("doctor")), "utf-8")
     command = [sys.executable, "-c", REMOVED, str(path)]
-    done = subprocess.run(command, cwd=process.folder, capture_output=True, text=True, timeout=300)
+    done = ran(command, process.folder)
     assert done.returncode == 0, done.stderr
 
 
@@ -599,13 +599,8 @@ def test_a_diff_takes_nothing_of_ours_from_the_folder(process: Session) -> None:
     (process.folder / "trace.json").write_text(json.dumps(document("trace")), "utf-8")
     # The tests' own commands run with python -m, which puts the folder first.
     code = "import sys; del sys.path[0]; from gradscope.cli import entry; entry()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "diff", "program.py", "trace.json"],
-        cwd=process.folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    command = [sys.executable, "-c", code, "diff", "program.py", "trace.json"]
+    done = ran(command, process.folder)
     assert "different programs" in done.stdout, done.stdout + done.stderr
 
 

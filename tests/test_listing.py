@@ -13,6 +13,7 @@ import torch
 from gradscope.render import as_text
 from tests.goldens import compare
 from tests.looking import Session
+from tests.own_functions import function
 from tests.reports import CASES
 
 LOOP = """
@@ -346,13 +347,9 @@ def test_what_begins_with_the_text_of_another_does_not_hold_it(
 
 def test_the_answer_of_an_expression_is_on_its_parts_too(session: Session) -> None:
     """Where several values of a line have rows of their own."""
+    wrong = function("Wrong", "2 * x", "grad")
     session.write(
-        "import torch\n"
-        "class Wrong(torch.autograd.Function):\n"
-        "    @staticmethod\n"
-        "    def forward(ctx, x): return 2 * x\n"
-        "    @staticmethod\n"
-        "    def backward(ctx, g): return g\n"
+        f"import torch\n{wrong}"
         "x = torch.tensor([0.5, -1.0], dtype=torch.float64, requires_grad=True)\n"
         "y = x.exp(); z = Wrong.apply(x) + x.sin()\n"
         "(y + z).sum().backward()\n"

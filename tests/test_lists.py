@@ -35,7 +35,6 @@ from tests.reports import (
 )
 from tests.test_simplify import programs
 
-ALL = Folding(all=True)
 LARGE = {
     "transformer": transformer(12),
     "deep-transformer": transformer(48),
@@ -276,17 +275,6 @@ def test_bad_input_is_answered_in_two_lines(
     assert done.status == 2 and not done.out
     assert what in done.err and hint in done.err
     assert not (session.folder / "x.svg").exists()
-
-
-def test_the_programs_prints_do_not_stand_in_a_csv_but_above_a_table(process: Session) -> None:
-    process.write(
-        "import torch\na = torch.ones(2, requires_grad=True)\nprint('hello')\n"
-        "(a * 2).sum().backward()\n"
-    )
-    machine = process.cli("backward", "program.py", "--format", "csv")
-    assert machine.out.startswith("name,shape") and "hello" in machine.err
-    person = process.cli("backward", "program.py", "--format", "table")
-    assert person.out.startswith("hello\nprogram.py") and not person.err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others need not be told where")

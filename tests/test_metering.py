@@ -15,13 +15,15 @@ import torch
 from tests.bare import hook, walked
 from tests.beside import paired
 from tests.looking import Session
+from tests.own_functions import function
 
-START = """
-    import torch
-    torch.manual_seed(0)
-    x = torch.randn(256, 256, requires_grad=True)
-    w = torch.randn(256, 256)
-    """
+START = f"""
+import torch
+torch.manual_seed(0)
+x = torch.randn(256, 256, requires_grad=True)
+w = torch.randn(256, 256)
+{function("Rude", "x.clone()", "grad.mul_(2)")}
+"""
 
 PROGRAMS = {
     "views": "loss = (x.view(65536).reshape(128, 512).unsqueeze(1).flatten(1) * 2).sin().sum()",
@@ -43,6 +45,7 @@ PROGRAMS = {
         z = torch.complex(x, w).to(torch.complex32).to(torch.complex64)
         loss = z.abs().sum()
         """,
+    "large": "loss = (x * 1e25).t().sum() + (x[:3, :3] * 1e25).sum()",
     "double": "loss = (x.double() * 1e-200).t().sum()",
     "not finite": "loss = (x.t().sqrt().t() * 2).sum() + (x * 1e30 * 1e-30).sum()",
     "zero and tiny": "loss = (x.t() * 0).sum() + (x * 1e-30).view(-1).sum()",
@@ -52,13 +55,6 @@ PROGRAMS = {
         loss = (y.view(-1) * w.view(-1)).sum()
         """,
     "a function that overwrites": """
-        class Rude(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x.clone()
-            @staticmethod
-            def backward(ctx, g):
-                return g.mul_(2)
         loss = (Rude.apply(x.t() * 1).t() * w).sum()
         """,
     "millions": """
@@ -75,7 +71,7 @@ PROGRAMS = {
 
 
 def source(name: str) -> str:
-    return textwrap.dedent(START) + textwrap.dedent(PROGRAMS[name]) + "\n"
+    return START + textwrap.dedent(PROGRAMS[name]) + "\n"
 
 
 def size_of(gradient: torch.Tensor) -> tuple[str, int, int, str, float]:

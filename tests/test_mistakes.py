@@ -9,6 +9,7 @@ import pytest
 from gradscope.model import storage
 from tests.conftest import python_says
 from tests.looking import Done, Session, own_words
+from tests.own_functions import function
 
 EARLIER = "an earlier result\n"
 HEAD = "import torch\nx = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)\n"
@@ -173,17 +174,7 @@ def test_b5_nothing_is_said_where_the_gradient_is_retained(session: Session) -> 
 
 # ---------------------------------------------------------------------- B6
 
-FUNCTION = """
-class Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, a, b):
-        ctx.save_for_backward(a, b)
-        return a * b
-    @staticmethod
-    def backward(ctx, g):
-        a, b = ctx.saved_tensors
-        return g * b, g * a
-"""
+FUNCTION = "\n" + function("Product", "a * b", "grad * b, grad * a", given="a, b", keeps="a, b")
 
 
 @pytest.mark.parametrize(
@@ -233,7 +224,7 @@ def test_b6_when_our_own_pass_meets_it(session: Session) -> None:
 def test_an_error_of_the_users_function_is_placed_when_our_own_pass_meets_it(
     session: Session,
 ) -> None:
-    text = HEAD + FUNCTION.replace("a, b = ctx.saved_tensors", "raise KeyError('no')")
+    text = HEAD + FUNCTION.replace("a, b, = ctx.saved_tensors", "raise KeyError('no')")
     done = fails(session, text + "y = Product.apply(x, x)\n", "--gradient", "ones")
     assert "backward failed with KeyError: 'no'" in done.err
     assert "`raise KeyError('no')` at program.py:11" in done.err

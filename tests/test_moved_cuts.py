@@ -14,6 +14,7 @@ from gradscope.model.report import Report
 from gradscope.model.studies import MovedCuts
 from gradscope.recording.recorder import Recorder
 from tests.looking import Session
+from tests.own_functions import function
 
 HEAD = """
 import copy
@@ -197,9 +198,7 @@ SILENT = {
         "F.mse_loss(net(x), goal).backward()\n"
     ),
     "inside a Function": by_hand(
-        "class Twice(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, t):\n"
-        "        return t.detach() * 2\n    @staticmethod\n    def backward(ctx, g):\n"
-        "        return 2 * g\n(Twice.apply(w) * u).sum().backward()\n"
+        function("Twice", "x.detach() * 2", "2 * grad") + "(Twice.apply(w) * u).sum().backward()\n"
     ),
     "made a leaf again": by_hand(
         "h = (w * x).detach().requires_grad_()\n(h * u).sum().backward()\n"

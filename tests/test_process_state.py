@@ -4,15 +4,15 @@ imported and used: the generators, hooks, filters, switches and the environment.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import python_says
-from tests.fuzz.process import ROOT, environment
+from tests.fuzz.process import ROOT, environment, ran
 from tests.looking import Session
+from tests.own_functions import function
 
 USES = """
 import decimal, json, random, sys
@@ -73,9 +73,7 @@ json.dump(left, open("left.json", "w"))
 def left(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """What was another one after each use, in a process that has used nothing of ours before."""
     folder: Path = tmp_path_factory.mktemp("uses")
-    done = subprocess.run(
-        [sys.executable, "-c", USES], cwd=folder, env=environment(), capture_output=True, text=True
-    )
+    done = ran([sys.executable, "-c", USES], folder, environment())
     assert not done.returncode, done.stderr
     found: dict[str, list[str]] = json.loads((folder / "left.json").read_text())
     return found
@@ -97,18 +95,13 @@ random.seed(0)
 import torch, warnings
 from torch import nn
 from tests.fuzz.fingerprint import tell, tell_at_exit
+from tests.own_functions import function
 tell_at_exit(globals())
 torch.manual_seed(0)
 w = torch.ones(3, requires_grad=True)
 for step in range(3):
     (w * w.exp()).sum().backward()
-class Twice(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 2
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient * 2
+TWICE
 Twice.apply(w).sum().backward()
 print(w.grad, len(warnings.filters), "sympy" in sys.modules)
 m = nn.Linear(2, 1)
@@ -120,7 +113,7 @@ def parameters():
     raise RuntimeError("no more parameters")
 nn.utils.clip_grad_norm_(parameters(), 0.5)
 print("goes on", m.weight.grad)
-"""
+""".replace("TWICE", function("Twice", "x * 2", "grad * 2"))
 
 
 def test_the_doctor_moves_nothing_and_the_program_ends_as_under_python(
@@ -129,7 +122,7 @@ def test_the_doctor_moves_nothing_and_the_program_ends_as_under_python(
     """The program has seeded the generator before it imports torch, and draws at its end."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     path = str(fresh.write(PROGRAM))
-    plain = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True)
+    plain = ran([sys.executable, path], tmp_path)
     alone = plain.stdout.splitlines()
     watched = fresh.cli("doctor", "--run-on", "--color", "always", path, "-q")
     assert (watched.status, watched.err) == (plain.returncode, plain.stderr)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import linecache
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,13 @@ import torch
 import gradscope
 from gradscope.model.report import Report
 from tests import forkserver
+from tests.fuzz.process import ran
 from tests.looking import leaf_named
 
 TYPED = "y = w * 2\nloss = (y + 1).sum()\n"
 
 
-def ran(text: str, filename: str) -> Report:
+def graph_of(text: str, filename: str) -> Report:
     """The graph of ``loss`` that code of this name made, seen from where its variables are."""
     namespace: dict[str, Any] = {"w": torch.ones(3, requires_grad=True)}
     with gradscope.record() as run:
@@ -47,7 +47,7 @@ def test_a_text_that_python_keeps_gives_expressions(
     filename: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(monkeypatch, filename, TYPED)
-    assert places(ran(TYPED, filename)) == [
+    assert places(graph_of(TYPED, filename)) == [
         (filename, 2, "(y + 1).sum()"),
         (filename, 2, "y + 1"),
         (filename, 1, "w * 2"),
@@ -56,7 +56,7 @@ def test_a_text_that_python_keeps_gives_expressions(
 
 @pytest.mark.parametrize("filename", ["<stdin>", "<string>", "<timed exec>"])
 def test_a_text_that_nobody_keeps_leaves_lines_and_names(filename: str) -> None:
-    report = ran(TYPED, filename)
+    report = graph_of(TYPED, filename)
     assert places(report) == [(filename, 2, ""), (filename, 2, ""), (filename, 1, "")]
     assert report.graph.roots[0].label == "loss"
     assert leaf_named(report, "w")
@@ -67,7 +67,7 @@ def test_what_exec_runs_is_not_shown_with_the_lines_of_the_command(
 ) -> None:
     """From 3.13 on python keeps what follows ``-c`` under the name that ``exec`` gives to all."""
     keep(monkeypatch, "<string>", "import torch, gradscope\nexec(open('other').read())\n")
-    assert places(ran(TYPED, "<string>")) == [
+    assert places(graph_of(TYPED, "<string>")) == [
         ("<string>", 2, ""),
         ("<string>", 2, ""),
         ("<string>", 1, ""),
@@ -110,9 +110,7 @@ for report in (shell.user_ns["kept"], shell.user_ns["again"]):
 
 def test_cells_of_a_kernel_go_by_their_numbers(tmp_path: Path) -> None:
     """A kernel calls them ``/tmp/ipykernel_7/1234.py``."""
-    done = subprocess.run(
-        [forkserver.python(), "-c", KERNEL], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = ran([forkserver.python(), "-c", KERNEL], tmp_path)
     assert done.stderr == ""
     origins = "[('In[3]', 2, 'double(w).sum()'), ('In[2]', 2, 't * 2')"
     named, where, again, _ = done.stdout.splitlines()[1:]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from tests import forkserver
 from tests.conftest import ROOT
+from tests.fuzz.process import ran
 
 TESTS = """
 import pytest, torch
@@ -173,6 +173,17 @@ SPOILED = {
 Run = Callable[..., str]
 
 
+def printed_by(
+    command: list[str], *arguments: str, folder: Path | None = None, before: str = ""
+) -> str:
+    """All that a pytest with the plugin prints, also where gradscope is not installed but only
+    importable."""
+    words = [*command, "-p", "gradscope.testing.plugin", *arguments]
+    path = f"{before}{ROOT}"
+    done = ran(words, folder, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTHONPATH=path)
+    return done.stdout + done.stderr
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("plugin")
@@ -180,16 +191,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     (folder / "broken.json").write_text("{")
 
     def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [*forkserver.module("pytest"), "-p", "gradscope.testing.plugin", *arguments],
-            cwd=folder,
-            # Also where gradscope is not installed but only importable.
-            env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        return done.stdout + done.stderr
+        return printed_by(forkserver.module("pytest"), *arguments, folder=folder)
 
     run("-k", "test_same", "--gradscope-update")
     return run
@@ -236,13 +238,7 @@ def test_rules_are_left_out(run: Run) -> None:
 
 def in_its_own_process(folder: Path, *arguments: str, before: str = "") -> str:
     """What pytest prints where nothing is imported yet."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "gradscope.testing.plugin", *arguments, str(folder)],
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": f"{before}{ROOT}"},
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout + done.stderr
+    return printed_by([sys.executable, "-m", "pytest"], *arguments, str(folder), before=before)
 
 
 def test_torch_that_comes_late_is_told(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from gradscope.model import storage
 from tests.conftest import python_says
 from tests.looking import Session
+from tests.own_functions import function
 
 HEAD = """
 import torch
@@ -43,6 +44,8 @@ for step in range(30):
 {}
     optimizer.step()
 """
+
+UNWRITTEN = 'raise NotImplementedError("second derivative is not implemented"); None'
 
 ONCE = """
 from torch.autograd.function import once_differentiable
@@ -191,22 +194,9 @@ Outer.apply(x).sum().backward()
         "Backward through a gradient raised RuntimeError.",
     ),
     "a Function that has no second derivative by its own words": Raising(
-        """
-class Slope(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, grad, x):
-        return 2 * grad * x
-    @staticmethod
-    def backward(ctx, grad):
-        raise NotImplementedError("second derivative is not implemented")
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-    @staticmethod
-    def backward(ctx, grad):
-        return Slope.apply(grad, *ctx.saved_tensors)
+        f"""
+{function("Slope", "2 * grad * x", UNWRITTEN, given="grad, x")}
+{function("Square", "x * x", "Slope.apply(grad, x)", keeps="x")}
 slope, = torch.autograd.grad(Square.apply(x).sum(), x, create_graph=True)
 slope.square().sum().backward()
 """,

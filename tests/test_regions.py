@@ -110,13 +110,6 @@ class Adapter(nn.Module):
     def forward(self, x):
         x = torch.tanh(self.base(x))
         return {inside}
-class Scaled(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * adapter.extra.weight.sum() + 0 * adapter.base.weight.sum()
-    @staticmethod
-    def backward(ctx, upstream):
-        return upstream
 adapter, last = Adapter(), nn.Linear(4, 1)
 optimizer = torch.optim.SGD([*adapter.parameters(), *last.parameters()], lr=0.1)
 @torch.no_grad()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 
@@ -21,6 +19,7 @@ from gradscope.render import Options, format_for, render
 from gradscope.render.words import numbers
 from gradscope.render.words.text import wrapped
 from gradscope.simplify import Folding
+from tests.fuzz.process import ran
 from tests.goldens import compare
 from tests.program import Program
 from tests.reports import (
@@ -320,10 +319,7 @@ for make in CASES.values():
     for format in ("tree", "table"):
         print(render(make(), format, Options(width=120, color=True)))
 """
-    environment = {**os.environ, "TERM": term, "COLORTERM": "", "NO_COLOR": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
+    done = ran([sys.executable, "-c", program], TERM=term, COLORTERM="", NO_COLOR="")
     styles = re.findall(r"\x1b\[([\d;]*)m", done.stdout)
     codes = {code for style in styles for code in style.split(";")}
     assert codes >= {"1", "2", "36"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from gradscope.model import storage
 from gradscope.model.observations import Finding
 from gradscope.rules import RULES
+from tests.fuzz.process import ran
 from tests.looking import Session
 from tests.ranks.running import run
 from tests.reference import rule_pages
@@ -198,13 +198,7 @@ def test_another_package_brings_rules(tmp_path: Path) -> None:
     (info / "entry_points.txt").write_text(f"[gradscope.rules]\n{entries}")
     command = [sys.executable, "-m", "gradscope", "doctor", "-c", WITHOUT_FAULT]
     paths = os.pathsep.join([str(tmp_path), str(ROOT)])
-    done = subprocess.run(
-        command,
-        env={**os.environ, "PYTHONPATH": paths, "NO_COLOR": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(command, PYTHONPATH=paths, NO_COLOR="1")
     said = done.stdout + done.stderr
     assert [words for *_, words in OTHERS_RULES.values() if words not in said] == []
     assert done.returncode == 1

@@ -19,6 +19,7 @@ from gradscope.render.answers.split import render
 from gradscope.render.options import Options
 from tests.conftest import process_preserved
 from tests.looking import Session
+from tests.own_functions import function
 from tests.test_page import packed
 from tests.test_unchanged import alone
 
@@ -402,15 +403,7 @@ def gradient_of(value: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
 NOTICING = """
 events = []
 x, y = torch.randn(5, 4), torch.randint(3, (5,))
-class Doubled(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, value):
-        ctx.save_for_backward(value)
-        return value * 2
-    @staticmethod
-    def backward(ctx, gradient):
-        (value,) = ctx.saved_tensors
-        return gradient * 2
+DOUBLED
 model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Dropout(0.5), nn.Linear(6, 3))
 for number, parameter in enumerate(model.parameters()):
     parameter.register_hook(lambda g, n=number: events.append(("hook", n)))
@@ -428,7 +421,7 @@ print(events)
 print(versions == [p._version for p in (*model.parameters(), *model.buffers(), x, h, out)])
 print([p.grad.double().sum().item().hex() for p in (*model.parameters(), h)])
 print(torch.rand(1).item().hex(), torch.is_grad_enabled())
-"""
+""".replace("DOUBLED", function("Doubled", "value * 2", "grad * 2", given="value", keeps="value"))
 
 
 @pytest.mark.parametrize("by", ["term", "sample", "h", "ce, size", "output"])
@@ -591,15 +584,9 @@ w = torch.randn(3, requires_grad=True)
 h = checkpoint(lambda v: v.exp(), w, use_reentrant=False)
 loss = h.sum() + h.pow(2).sum()
 """,
-    "a backward that could be noticed": """
+    "a backward that could be noticed": f"""
 seen = []
-class Counted(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, v): return v * 2
-    @staticmethod
-    def backward(ctx, g):
-        seen.append(1)
-        return g * 2
+{function("Counted", "x * 2", "seen.append(1); grad * 2")}
 w = torch.randn(3, requires_grad=True)
 loss = Counted.apply(w).sum() + w.sum()
 """,

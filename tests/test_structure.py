@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import gradscope
 from gradscope.formats import ANSWERS, DIAGNOSES, FORMATS, SORTABLE
 from gradscope.render.answers import diagnosis
 from gradscope.render.drawing.parameters import Parameter
+from tests.fuzz.process import ran
 
 PACKAGE = Path(gradscope.__file__).parent
 ROOMS = {
@@ -295,7 +295,7 @@ def _renders(path: Path) -> bool:
 )
 def test_what_is_not_needed_is_not_loaded(code: str, unloaded: tuple[str, ...]) -> None:
     check = f"{code}\nimport sys\nprint([name for name in {unloaded!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    done = ran([sys.executable, "-c", check])
     assert done.stdout.strip() == "[]"
 
 
@@ -316,9 +316,7 @@ for command in ("backward", "doctor"):
 
 def test_a_program_of_three_nodes_enters_few_modules(tmp_path: Path) -> None:
     (tmp_path / "small.py").write_text(SMALL)
-    done = subprocess.run(
-        [sys.executable, "-c", COUNT], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    done = ran([sys.executable, "-c", COUNT], tmp_path)
     lines = [line for line in done.stdout.splitlines() if line.startswith("[")]
     backward, doctor = map(ast.literal_eval, lines)
     assert 0 < len(backward) <= 90, backward

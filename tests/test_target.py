@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from gradscope.cli.folder import recall, remember
 from gradscope.errors import TargetError
 from gradscope.target import Ending, Program, StopProgram, Target, parse_target, raise_interrupt
 from tests.conftest import process_preserved
+from tests.fuzz.process import ran
 
 PROJECT = Path(gradscope.target.__file__).parents[2]
 
@@ -419,14 +419,8 @@ def run_with_torch(place: Path, script: str, driver: str) -> subprocess.Complete
     (place / "torch" / "__init__.py").write_text(TORCH)
     (place / "torch" / "part.py").touch()
     (place / "script.py").write_text(script)
-    return subprocess.run(
-        [sys.executable, "-c", f"from gradscope.target import *\n{driver}"],
-        cwd=place,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        timeout=300,
-    )
+    command = [sys.executable, "-c", f"from gradscope.target import *\n{driver}"]
+    return ran(command, place, PYTHONPATH=str(PROJECT))
 
 
 @pytest.mark.parametrize("name", TORCH_SCRIPTS)

@@ -67,12 +67,6 @@ class Frozen(Exception):
 raise Frozen(3)
 """,
     "import with syntax error": "import broken_module\n",
-    "own excepthook": """
-import sys
-def hook(*args): print("hook", args[:2], sys.exc_info(), file=sys.stderr)
-sys.excepthook = hook
-1 / 0
-""",
     "failing excepthook": """
 import sys
 def hook(*args): raise RuntimeError("in hook")
@@ -80,7 +74,6 @@ sys.excepthook = hook
 1 / 0
 """,
     "exiting excepthook": "import sys\nsys.excepthook = lambda *_: sys.exit('seven')\n1 / 0\n",
-    "no excepthook": "import sys\ndel sys.excepthook\n1 / 0\n",
     "last traceback": """
 import atexit, sys
 atexit.register(lambda: print(sys.last_type, sys.last_value, sys.last_traceback.tb_lineno))
@@ -93,19 +86,6 @@ f()
 warnings.warn("d", DeprecationWarning)
 print(1 is 1)
 """,
-    "threads": """
-import atexit, threading
-atexit.register(print, "atexit")
-told = threading.Event()
-def work():
-    told.wait()
-    print("worked")
-    1 / 0
-threading.Thread(target=work, name="worker").start()
-print("main")
-told.set()
-""",
-    "changed directory": "import os; os.chdir(os.sep); raise ValueError(os.getcwd())",
     "future": "from __future__ import annotations\ndef f(a: B): pass\nprint(f.__annotations__)\n",
     "value at the end": "x = 3\ndef f():\n    raise KeyError(x)\nx + f() * 2\n",
     "own source": """
@@ -117,7 +97,6 @@ try:
 except OSError as error:
     print(error)
 """,
-    "leaves without cleaning up": "import os; os._exit(9)",
     "empty": "",
 }
 WAYS = ("script", "module", "code", "stdin")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import traceback
 from pathlib import Path
@@ -15,6 +13,7 @@ import torch
 import gradscope.target
 from gradscope.target import clean
 from tests import forkserver
+from tests.fuzz.process import ran
 
 PROJECT = Path(gradscope.target.__file__).parents[2]
 
@@ -152,14 +151,7 @@ BROKEN_TORCH = {
 
 def python(words: list[str], directory: Path, command: str = sys.executable) -> tuple[int, str]:
     """Run python; return its status and what it wrote to stderr."""
-    done = subprocess.run(
-        [command, *words],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        timeout=300,
-    )
+    done = ran([command, *words], directory, PYTHONPATH=str(PROJECT))
     return done.returncode, done.stderr
 
 

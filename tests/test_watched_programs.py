@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gc
 import math
-import os
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from gradscope.model.history import History
 from gradscope.model.rows import LogHead, ModuleRow, Row, line_of, row_of
 from tests import forkserver
 from tests.conftest import ROOT
+from tests.fuzz.process import ran
 from tests.hostile import acting
 from tests.looking import Session
 
@@ -254,15 +253,8 @@ def test_an_interrupt_ends_the_program_and_tells(tmp_path: Path) -> None:
     wait = "import os, time\nos.kill(os.getpid(), 2)\ntime.sleep(60)\n"
     text = HEAD + LAYERS + "steps(2, optimizer, lambda _: net(torch.ones(1, 2)))\n" + wait
     (tmp_path / "program.py").write_text(text)
-    done = subprocess.run(
-        [forkserver.gradscope(), "watch", "program.py", "-o", "run.jsonl"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command = [forkserver.gradscope(), "watch", "program.py", "-o", "run.jsonl"]
+    done = ran(command, tmp_path, PYTHONPATH=str(ROOT), XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == -signal.SIGINT
     assert "KeyboardInterrupt" in done.stderr
     assert "gradscope/" not in done.stderr

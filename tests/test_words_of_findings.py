@@ -13,6 +13,7 @@ from gradscope.model.observations import Finding
 from gradscope.model.studies import WRITES_UPSTREAM
 from gradscope.words import added_up, misfit
 from tests.looking import Session
+from tests.own_functions import function
 from tests.ranks.running import run
 
 
@@ -228,19 +229,13 @@ def test_numbers_of_a_clipping_are_those_of_its_step(session: Session) -> None:
     assert f"‖g‖ {float(norms[6] or 0):.3g} before" in words(found)
 
 
-HOOKED = """\
+HOOKED = f"""\
 import torch
-class Halved(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x / 2
-    @staticmethod
-    def backward(ctx, grad):
-        return grad.div_(2)
+{function("Halved", "x / 2", "grad.div_(2)")}\
 x = torch.tensor([1.0, 2.0], requires_grad=True)
 h = x * 3
 other = h * 5
-{line}
+{{line}}
 """
 SQUARED = "other.square().sum().backward()"
 WRITTEN = {
@@ -477,12 +472,9 @@ GATHERINGS = {
 
 def test_what_a_collective_of_two_ranks_cuts_off(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(GATHERINGS["one way"].program, "utf-8")
-    for one in run(tmp_path, ["doctor", "train.py"]):
-        assert one.status == 0, one.err
-    assert (
-        "GS317 way-cut-off · information · train.py:24"
-        in run(tmp_path, ["doctor", "train.py"])[0].out
-    )
+    done = run(tmp_path, ["doctor", "train.py"])
+    assert [one.status for one in done] == [0, 0], done
+    assert "GS317 way-cut-off · information · train.py:24" in done[0].out
 
 
 BORN = {
@@ -500,13 +492,7 @@ BORN = {
 SPOILING = """\
 import torch
 torch.manual_seed(0)
-class Doubled(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 2
-    @staticmethod
-    def backward(ctx, grad):
-        return {returned}
+{doubled}
 u, w = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
 ({total}).square().sum().backward()
 """
@@ -525,7 +511,8 @@ SPOILERS = {
 @pytest.mark.parametrize("name", SPOILERS)
 def test_what_spoilt_a_gradient(session: Session, name: str) -> None:
     total, returned, reason = SPOILERS[name]
-    checks = session.look(SPOILING.format(total=total, returned=returned), command="check").checks
+    doubled = function("Doubled", "x * 2", returned)
+    checks = session.look(SPOILING.format(total=total, doubled=doubled), command="check").checks
     assert checks is not None
     wrong = {one.reason for one in checks.leaves if one.verdict == "wrong"}
     assert wrong == ({reason} if reason else set())

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tests.own_functions import function
+
 
 class Case(NamedTuple):
     """A Function by its name and operands, what its two methods return, with ``{}`` where the wrong
@@ -27,20 +29,11 @@ class Case(NamedTuple):
 _TEXT = """
 import torch
 from torch import nn
-from torch.autograd import Function
 
 torch.manual_seed(0)
 
-class {name}(Function):
-    @staticmethod
-    def forward(ctx, {operands}):
-        ctx.save_for_backward({operands})
-        return {forward}
-    @staticmethod
-    def backward(ctx, grad):
-        {operands}, = ctx.saved_tensors
-        return {backward}
 
+{function}
 {program}
 loss.backward()
 """
@@ -115,5 +108,6 @@ def program(name: str, is_right: bool) -> str:
     """The text of a case's program, wrong or right."""
     case = CASES[name]
     way = case.right if is_right else case.wrong
-    methods = {part: getattr(case, part).replace("{}", way) for part in ("forward", "backward")}
-    return _TEXT.format(**{**case._asdict(), **methods})
+    forward, backward = (part.replace("{}", way) for part in (case.forward, case.backward))
+    text = function(case.name, forward, backward, given=case.operands, keeps=case.operands)
+    return _TEXT.format(function=text, program=case.program)

@@ -7,7 +7,6 @@ Takes ``{name: [program, [command, ...]]}`` as JSON, a command being a list of w
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from tests import forkserver
 from tests.fuzz import runs
-from tests.fuzz.process import ROOT, environment
+from tests.fuzz.process import ROOT, environment, ran
 from tests.fuzz.trial import Place, tried
 
 Asked = Mapping[str, tuple[str, Sequence[tuple[str, ...]]]]
@@ -34,14 +33,8 @@ def in_turn(programs: Asked, rest: bool = False) -> Asked:
 def compared(programs: Asked) -> dict[str, list[str]]:
     """What differs between python and gradscope, for each program."""
     asked = {name: [text, [list(one) for one in words]] for name, (text, words) in programs.items()}
-    done = subprocess.run(
-        forkserver.module("tests.fuzz.files"),
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=environment(),
-    )
+    command = forkserver.module("tests.fuzz.files")
+    done = ran(command, ROOT, environment(), json.dumps(asked), limit=None)
     assert not done.returncode, done.stderr
     answer: dict[str, list[str]] = json.loads(done.stdout)
     return answer

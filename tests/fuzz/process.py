@@ -17,7 +17,7 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -117,6 +117,35 @@ def spawned(words: Sequence[str], folder: Path, limit: float, **variables: str) 
             texts, timed_out = process.communicate(), True
     out, err = (text.decode("utf-8", "backslashreplace") for text in texts)
     return Done(process.returncode, out, err, time.monotonic() - start, timed_out)
+
+
+def ran(
+    words: Sequence[str],
+    folder: Path | None = None,
+    known: Mapping[str, str] = os.environ,
+    stdin: str = "",
+    limit: float | None = 300,
+    **variables: str,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end.
+
+    Args:
+        words: the command.
+        folder: its current directory.
+        known: its environment.
+        stdin: what it reads.
+        limit: for how many seconds it may run.
+        variables: of its environment, besides.
+    """
+    return subprocess.run(
+        words,
+        cwd=folder,
+        env={**known, **variables},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=limit,
+    )
 
 
 def environment() -> dict[str, str]:

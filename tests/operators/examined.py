@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import torch
 
-from gradscope.model.explanation import Amount, Explanation, Local, Ways
+from gradscope.model.explanation import Explanation, Ways
 from gradscope.model.report import Report
 from gradscope.model.studies import Checks
+from tests import beside
 from tests.bare import Plain
-from tests.beside import answered, close, comparable, paired, same_grads, same_graph_and_flow
+from tests.beside import close, comparable, jacobian, paired, row
 from tests.looking import Session
 from tests.operators import plain
 from tests.operators.database import LATEST, Case
@@ -35,41 +34,28 @@ Slack = Callable[[], float]
 """How far a sum may be off, where that takes time to find out."""
 
 
-@dataclass
-class Examined:
-    """What was counted on the way, for the table in the docs."""
+class Examined(beside.Examined):
+    """One case."""
 
-    case: Case
-    session: Session
-    counts: Counter[str] = field(default_factory=Counter)
+    def __init__(self, case: Case, session: Session) -> None:
+        super().__init__(session, PROGRAM, "--", *case.arguments)
+        self.case = case
 
     def all(self, by_the_doctor: bool) -> None:
         """Everything that holds for a case; the doctor takes as long as all others together."""
         expected = plain.run(self.case)
-        report = self.backward(expected)
+        report = self.backward(expected, lambda: LATEST)
         assert comparable(self.looked_at("trace")) == comparable(report)
         self.explain(expected)
-        self.check()
-        self.memory()
+        self.checked()
+        self.memory(lambda: plain.bytes_kept(self.case))
         if by_the_doctor:
-            self.doctor(expected)
+            self.doctor(expected, lambda: LATEST)
         self.counts["cases"] += 1
-        self.counts["nodes"] += len(expected.nodes)
-        self.counts["edges"] += len(expected.edges)
 
-    # ------------------------------------------------------------------ the commands
-
-    def looked_at(self, command: str, *options: str, status: int = 0) -> Report:
-        """The answer of a command."""
-        words = [command, *options, PROGRAM, "--", *self.case.arguments]
-        return answered(self.session, *words, status=status)
-
-    def backward(self, expected: Plain) -> Report:
-        """Nodes and edges are those of a bare walk, gradients those of torch."""
-        report = self.looked_at("backward", "--run-on", "--values")
-        same_grads(LATEST, expected)
-        same_graph_and_flow(report, expected)
-        return report
+    def checked(self) -> Checks:
+        """No derivative is called wrong, but those that torch itself gets wrong."""
+        return self.check(self.case.name in WRONG)
 
     def explain(self, expected: Plain) -> None:
         """Its numbers add up to the gradients of torch."""
@@ -90,43 +76,8 @@ class Examined:
             stepped(report, step.node, pairs, expected, slack) for step in told.steps
         )
 
-    def check(self) -> Checks:
-        """No derivative is called wrong, but those that torch itself gets wrong."""
-        is_known = self.case.name in WRONG
-        checks = self.looked_at("check", status=int(is_known)).checks
-        assert checks is not None
-        assert is_known or not checks.is_wrong, checks
-        for one in checks.calls:
-            self.counts[f"calls {one.verdict}"] += 1
-        for leaf in checks.leaves:
-            self.counts[f"leaves {leaf.verdict}"] += 1
-        return checks
-
-    def memory(self) -> None:
-        """The bytes are those that saved-tensor hooks see."""
-        memory = self.looked_at("memory").memory
-        assert memory is not None
-        if not memory.hidden:
-            counted = memory.total("activation", "parameter", "buffer", "input")
-            assert counted == plain.bytes_kept(self.case)
-
-    def doctor(self, expected: Plain) -> None:
-        """It sees the call, and leaves ``.grad`` as it is."""
-        report = self.looked_at("doctor", status=1)
-        same_grads(LATEST, expected)
-        seen = report.observations
-        assert seen is not None and seen.watched == 1
-        assert not any(one.rule == "GS410" for one in report.findings)
-        assert not any("could not" in note or "not every" in note for note in report.notes)
-
 
 # ---------------------------------------------------------------- explanations
-
-
-def row(amount: Amount) -> torch.Tensor | None:
-    """An amount as a tensor, where its values are known."""
-    values = amount.values
-    return None if values is None else torch.tensor([float(v) for v in values]).double()
 
 
 def flat(tensor: torch.Tensor) -> torch.Tensor:
@@ -179,12 +130,6 @@ def weighted(told: Explanation, leaf: int, wanted: torch.Tensor, slack: Slack) -
         return 0
     adds_up(scaled if rest is None else [*scaled, rest], wanted, slack)
     return 1
-
-
-def jacobian(local: Local) -> torch.Tensor:
-    """A local derivative as a whole matrix."""
-    values = torch.tensor([float(value) for value in local.values]).double()
-    return torch.diag(values) if local.diagonal else values.reshape(local.shape)
 
 
 def stepped(report: Report, node: int, pairs: dict[int, int], expected: Plain, slack: Slack) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.fuzz.process import ran
 
 SAMPLE = (
     "test_every_command_is_right_about[masked.normalize]",
@@ -20,8 +20,6 @@ SAMPLE = (
 def test_some_operators_of_torchs_database() -> None:
     file = "tests/operators/everything.py"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0"]
-    done = subprocess.run(
-        [*command, *(f"{file}::{one}" for one in SAMPLE)], cwd=ROOT, capture_output=True, text=True
-    )
+    done = ran([*command, *(f"{file}::{one}" for one in SAMPLE)], ROOT, limit=None)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(SAMPLE)} passed" in done.stdout

@@ -1,5 +1,4 @@
-"""Programs under the commands that the tests of ``make test`` leave out for them.  Not collected by
-itself: ``make test-long`` runs it."""
+"""Programs under the commands that the tests of ``make test`` leave out for them."""
 
 from __future__ import annotations
 
