@@ -1,5 +1,6 @@
 // The colour scale with its two ends, which can be dragged or moved by keys, and the signs of the drawing.
 import { element } from "./element.js";
+import { severitySign } from "./words.js";
 
 /** Decades that an arrow key moves an end. */
 const STEP = 0.25;
@@ -10,9 +11,7 @@ const SIGNS = [
   ["leaf", "leaf"],
   ["closed", "▸ closed, ▾ open"],
   ["none", "dashed: no gradient"],
-  ["bad", "⚠ finding, or not finite"],
 ];
-const GROWS = ["grows", "△ ‖g‖ grows most"];
 
 export class Legend {
   constructor(root, viewer) {
@@ -27,9 +26,20 @@ export class Legend {
     const kinds = scale.classes?.map(([words, color]) => classOf(words, color)) ?? [];
     const parts = scale.known ? [...(scale.steps ? this._scale() : []), ...kinds] : [element("span", { text: "no gradients in this report" })];
     const { activeElement } = document;
-    this.root.replaceChildren(element("span", { class: "scale" }, this._title(), ...parts), ...(this.viewer.model.troubles.turnSeverity === "information" ? [...SIGNS, GROWS] : SIGNS).map(sign));
+    this.root.replaceChildren(element("span", { class: "scale" }, this._title(), ...parts), ...[...SIGNS, ...this._alarms()].map(sign));
     if (activeElement && !activeElement.isConnected) this.choice?.focus();
     if (this.ends) this._update();
+  }
+
+  /** What is marked on this page. */
+  _alarms() {
+    const { troubles, passes, data } = this.viewer.model;
+    const { marks, findingsAt } = troubles;
+    const words = { error: passes.some(({ state }) => state.includes(4)) ? "not finite" : "" };
+    for (const [, severity] of marks) words[severity] ??= "named in the verdict";
+    if (data.absent.length) words.information ??= "named in the verdict";
+    for (const findings of findingsAt.values()) for (const { severity } of findings) words[severity] = severity === "error" && words.error ? "finding, or not finite" : "finding";
+    return Object.entries(words).filter(([, said]) => said).map(([severity, said]) => [severity, `${severitySign(severity)}${said}`]);
   }
 
   /** What is shown, which can be chosen where there are several things to show. */

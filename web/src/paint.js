@@ -2,11 +2,11 @@
 import { DOWN, FOOT, stretches, trace } from "./curve.js";
 import { isCarried, isPort } from "./level.js";
 import { tint } from "./scale.js";
-import { LABEL, TITLE, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
+import { LABEL, TITLE, callOf, groupMark, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
 import { columnsOf, strip } from "./strip.js";
 import { fitted, widthOf } from "./text.js";
-import { severityColor, severitySign } from "./theme.js";
-import { boxWords, flowWords, meetingWords, seedWords, sizeWords, told, wallWords } from "./words.js";
+import { severityColor } from "./theme.js";
+import { boxWords, flowWords, meetingWords, seedWords, severitySign, sizeWords, told, wallWords } from "./words.js";
 
 /** Zoom below which the numbers on lines would only be noise. */
 const LABELS_FROM = 0.6;
@@ -205,25 +205,29 @@ export class Painter {
     if (hasStrip(model, box)) return this._rounds(box, shown);
     const value = fitted(told(shown), LABEL, 110);
     const color = shown.state === "non-finite" ? theme.bad : theme.ink;
-    this._text(value, box.x + box.width - 10, box.y + 31, { color, align: "right" });
-    this._bar(shown, { x: box.x + 10, y: box.y + 27, width: box.width - 28 - Math.max(widthOf(value, LABEL), 46), height: 8 });
+    const below = box.y + callOf(model, box).height;
+    this._text(value, box.x + box.width - 10, below + 31, { color, align: "right" });
+    this._bar(shown, { x: box.x + 10, y: below + 27, width: box.width - 28 - Math.max(widthOf(value, LABEL), 46), height: 8 });
   }
 
   _groupTitle(box) {
     const { scene, model } = this;
     const { theme } = scene;
     const { name, type, called, times, size } = boxWords(model, box);
-    const badge = model.troubles.at(box);
+    const [badge, mark] = [model.troubles.at(box), groupMark(model, box)];
     const color = badge ? severityColor(badge, theme) : theme.ink;
     this._text(severitySign(badge) || "▸", box.x + 9, box.y + 14, { color, face: TITLE });
     const below = stripOf(model, box);
     this._text(size, box.x + box.width - 9, box.y + (below ? below.y + below.height + 11 : 14), { color: theme.faint, face: LABEL, align: "right" });
-    const room = box.width - 34 - widthOf(times, TITLE) - (below ? 0 : widthOf(size, LABEL) + 6);
+    const room = box.width - 34 - widthOf(times + mark, TITLE) - (below ? 0 : widthOf(size, LABEL) + 6);
     // Modules differ at their ends, expressions at their beginnings.
     const title = fitted(name, TITLE, room, model.group(box.group).kind === "module");
     this._text(`${title}${times}`, box.x + 23, box.y + 14, { color, face: TITLE });
     const used = widthOf(`${title}${times}`, TITLE) + 6;
-    if (used < room) this._text(fitted(type || called, LABEL, room - used), box.x + 23 + used, box.y + 14, { color: theme.faint, face: LABEL });
+    const kind = type && used < room ? fitted(type, LABEL, room - used) : "";
+    this._text(kind, box.x + 23 + used, box.y + 14, { color: theme.faint, face: LABEL });
+    if (mark) this._text(mark, box.x + 23 + (kind ? used + widthOf(kind, LABEL) : used - 6), box.y + 14, { color, face: TITLE });
+    this._text(fitted(called, LABEL, box.width - 20), box.x + 10, box.y + 28, { color: theme.teal, face: LABEL });
   }
 
   _bar(info, { x, y, width, height }) {
@@ -243,7 +247,7 @@ export class Painter {
   _rounds(box, shown) {
     const { theme } = this.scene;
     const rounds = this._strip(box);
-    const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map((info) => told(info)).filter(Boolean).join(" → ");
+    const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map((info) => told(info && { ...info, values: null })).filter(Boolean).join(" → ");
     const color = rounds.some((info) => info?.state === "non-finite") ? theme.bad : theme.ink;
     const { y, height } = stripOf(this.model, box);
     this._text(fitted(words, LABEL, box.width - 80), box.x + 10, box.y + y + height + 11, { color, face: LABEL });

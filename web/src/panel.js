@@ -5,7 +5,7 @@ import { histogram } from "./histogram.js";
 import { layerSwitch, standing } from "./layers_panel.js";
 import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
 import { apartNumbers, onEachRank, parametersOverRanks } from "./rank_panel.js";
-import { CUT, endNames, groupWords, meetingWords, nodeName, seedWords, told, wallWords } from "./words.js";
+import { CUT, endNames, groupWords, meetingWords, nodeName, seedWords, severitySign, told, wallWords } from "./words.js";
 
 const MOST_FLOWS = 200;
 const MOST_LEAVES = 100;
@@ -141,8 +141,8 @@ export class Panel {
       origin ? sourceOf(model.data.sources, origin) : null,
       this.shown({ node }),
       ...this.findings([node]),
-      model.troubles.births.includes(node) ? element("p", { class: "failed", text: "⚠ One of the first nodes, in backward order, whose gradients are not finite." }) : null,
-      model.troubles.turn === node ? element("p", { class: "failed", text: `‖g‖ ${model.troubles.turnWords} here.` }) : null,
+      model.troubles.births.includes(node) ? element("p", { class: "failed", text: "✖ One of the first nodes, in backward order, whose gradients are not finite." }) : null,
+      ...model.troubles.marks.filter(([at]) => at === node).map(([, severity, words]) => element("p", { class: severity, text: `${severitySign(severity)}${/^(falls|grows|vanishes)/.test(words) ? "‖g‖ " : ""}${words}${words.includes(" from ") ? "" : " here"}.` })),
       this.formula(node),
       ...this._upstream(node),
       onEachRank(this.viewer, (pass) => model.upstreamIn(pass, node), model.names(node)[0]),

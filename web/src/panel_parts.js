@@ -1,6 +1,7 @@
 // Parts of the side panel that only need what they show.
 import { element } from "./element.js";
 import { count, lookup, visible } from "./format.js";
+import { severitySign } from "./words.js";
 
 /** @param link an element that leads to its node, or null */
 export function findingOf(finding, link) {
@@ -8,7 +9,7 @@ export function findingOf(finding, link) {
   return element(
     "article",
     { class: `finding ${finding.severity}` },
-    element("h3", { text: `${finding.severity} ${finding.rule} ${finding.name}` }),
+    element("h3", { text: `${severitySign(finding.severity)}${finding.severity} ${finding.rule} ${finding.name}` }),
     element("p", { text: visible(finding.message) }),
     place ? element("p", { class: "faint", text: place }) : null,
     ...finding.evidence.map((line) => element("p", { class: "faint", text: visible(line) })),

@@ -294,7 +294,7 @@ test("no box is called by a number alone, and each module has its class", oncePe
     await page.evaluate(() => window.gradscope.openAll());
     const texts = [...`${first}${await savedSvg(page)}`.matchAll(/<text[^>]*font-weight="(\d+)"[^>]*>([^<]*)<\/text>/g)];
     const titles = texts.filter(([, weight]) => weight === "600").map(([, , text]) => text);
-    assert.deepEqual(titles.filter((text) => /^[▾▸⚠ ]*([\d.*]+|self|.)( ×[\d,]+)?$/.test(text) && !/^[▾▸⚠x]$/.test(text)), [], name);
+    assert.deepEqual(titles.filter((text) => /^[▾▸✖▲△ ]*([\d.*]+|self|.)( ×[\d,]+)?$/.test(text) && !/^[▾▸✖▲△x]$/.test(text)), [], name);
     for (const one of known) assert.ok(texts.some(([, , text]) => text === one), `${one} in ${titles}`);
     await page.closed();
   }
@@ -638,7 +638,7 @@ test("without findings it opens where gradients stop being finite", oncePerPage,
 test("every state of a gradient is told apart", oncePerPage, async () => {
   const page = await opened("states");
   const text = await page.locator(".list").evaluate((list) => list.textContent);
-  for (const words of ["zero, leaf, gradient 0", "none, leaf, gradient no grad", "skipped, leaf, gradient not reached", "nan, leaf, gradient ⚠ 4096 NaN"]) assert.ok(text.includes(words), words);
+  for (const words of ["zero, leaf, gradient 0", "none, leaf, gradient no grad", "skipped, leaf, gradient not reached", "nan, leaf, gradient ✖ 4096 NaN"]) assert.ok(text.includes(words), words);
   const svg = await savedSvg(page);
   // Lines: dashed where nothing flows, magenta where it is not finite.
   for (const line of [/stroke="#8b95a3" stroke-width="1" stroke-dasharray="5 4"/, /fill="none" stroke="#ad1450" stroke-width="3"/]) assert.match(svg, line);
@@ -756,7 +756,7 @@ test("one switch goes through the calls of all graphs, and Back returns", async 
   const saved = report("graphs");
   const choice = page.getByLabel("Backward pass");
   // A graph is unpacked when it is first asked for.
-  const shows = (...wanted) => page.waitForFunction((seen) => { const { model, passes } = window.gradscope; return String([model.data.graph, model.passNumber, model.size, passes.value]) === seen && window.gradscope.rest; }, String(wanted), { timeout: 5000 });
+  const shows = (...wanted) => page.waitForFunction((seen) => { const { model, passes } = window.gradscope; return String([model.data.graph, model.data.passes.indexOf(model.pass), model.size, passes.value]) === seen && window.gradscope.rest; }, String(wanted), { timeout: 5000 });
   const [one, other] = [saved, saved.others[0]].map(({ graph }) => graph.nodes.length);
   assert.deepEqual(await choice.locator("option").allTextContents(), ["backward call 1", "backward call 2", "backward call 3"]);
   await page.keyboard.press("]");
@@ -1044,7 +1044,7 @@ test("a strip has a tile for each layer and call, or two bars of a comparison, a
     assert.deepEqual([where, norm(size.split(" ")[1])], [call, told]);
     await page.mouse.click(x, y);
     assert.equal(await selectedNode(page), box.bars[2].node);
-    assert.equal(await page.evaluate(() => window.gradscope.model.passNumber), 1);
+    assert.equal(await page.evaluate(() => window.gradscope.model.data.passes.indexOf(window.gradscope.model.pass)), 1);
     assert.equal(norm((await facts(page, "upstream gradient"))["‖g‖"]), told);
     await page.mouse.click(x, y);
     assert.equal(await page.evaluate((key) => window.gradscope.boxes.get(key).picked, box.key), null);
@@ -1066,12 +1066,12 @@ test("equal blocks are drawn once, a bar opens one of them", async () => {
     const { left, top } = canvas.getBoundingClientRect();
     // The third bar from the left; the strip is 14 from each side and 11 above the lower edge.
     const at = { x: box.x + 14 + ((box.width - 28) * 2.5) / box.bars.length, y: box.y + box.height - 11 };
-    return { blocks: model.templates.of(repeat).rounds.length, frame, box, x: left + (at.x - view.x) * view.zoom, y: top + (at.y - view.y) * view.zoom };
+    return { blocks: model.rounds(repeat).length, frame, box, x: left + (at.x - view.x) * view.zoom, y: top + (at.y - view.y) * view.zoom };
   });
   assert.ok(blocks > 2 && frame.open && frame.bars.length === blocks);
   assert.deepEqual(await standing(page), [blocks]);
   const norms = box.bars.map(({ node }) => pass.gradients[pass.upstream[node][0]].norm);
-  const told = () => page.evaluate((key) => { const { model, boxes } = window.gradscope; return model.arriving(boxes.get(key)); }, box.key);
+  const told = () => page.evaluate((key) => { const { gradients, boxes } = window.gradscope; return gradients.of(boxes.get(key)); }, box.key);
   assert.deepEqual((await told()).span.map((info) => norm(info.norm)), [norm(Math.min(...norms)), norm(Math.max(...norms))]);
   assert.ok(new Set(box.bars.map(({ node }) => graph.nodes[node].op)).size === 1);
   await page.mouse.click(x, y);
@@ -1188,7 +1188,7 @@ test("the code tells at each line what arrives, and leads to its boxes and back"
   for (const [i, node] of made.entries()) {
     const { state, norm } = pass.gradients[pass.upstream[node.id][0]];
     if (state === "finite") assert.ok(Math.abs(Number(lines[i][2]) - norm) < 1e-3 * norm, lines[i].join());
-    else assert.match(lines[i][2], /⚠ 4 Inf/);
+    else assert.match(lines[i][2], /✖ 4 Inf/);
   }
   assert.match(lines[12][3], /●\sw12 0$/);
   await page.locator(".code button.line", { hasText: "x * w7" }).click();

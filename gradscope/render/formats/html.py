@@ -8,20 +8,23 @@ text is in the compressed data and is shown by the viewer as text; only the titl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from gradscope.model.report import BackwardPass, Report
+from gradscope.escaping import visible
+from gradscope.model.report import BackwardPass, Graph, Report
 from gradscope.render.drawing.overlay import offered
 from gradscope.render.drawing.overlay import packed as overlaid
 from gradscope.render.drawing.pack import compressed, histograms, pack
-from gradscope.render.drawing.scale import STEPS
-from gradscope.render.drawing.scene import Scene
+from gradscope.render.drawing.scale import STEPS, short
+from gradscope.render.drawing.scene import MOST_NAMED, Scene
 from gradscope.render.drawing.several import call_words
 from gradscope.render.drawing.verdict import Mark, marks, verdict
 from gradscope.render.options import Options
 from gradscope.render.words.page import asset, page
 from gradscope.simplify import Folding
+from gradscope.words import listed
 
 MOST_LOOKED_AT = 100_000
 """Nodes, counted for each of several calls, for which the page says a verdict."""
@@ -56,9 +59,9 @@ def _packed(report: Report, options: Options, is_first: bool) -> dict[str, Any]:
 
 def _of_all(report: Report, options: Options) -> dict[str, Any]:
     """What holds of all graphs: every backward call as its number, its graph and its place there,
-    what made it, whether it failed, its verdict, and the nodes that this is about, in the order in
-    which the program made them; which of them and which overlay is shown first; and what is said in
-    words."""
+    what made it, whether it failed, its verdict, and the nodes and lines that this is about, in the
+    order in which the program made them; which of them and which overlay is shown first; and what
+    is said in words."""
     calls = [
         (one, graph, place)
         for graph, held in enumerate(report.graphs)
@@ -92,8 +95,20 @@ def _about(
     if calls == 1 or calls * len(held.graph.nodes) <= MOST_LOOKED_AT:
         asked = replace(options, call=backward.number, folding=Folding())
         scene = Scene(held, asked)
-        said, marked = verdict(scene), marks(scene)
+        said, marked = verdict(scene), [*marks(scene), *_incomplete(held.graph)]
     return call_words(held.graph, backward), bool(backward.error), said, marked
+
+
+def _incomplete(graph: Graph) -> Iterator[Mark]:
+    """The lines that call modules of a list of which others were never called, with these."""
+    told = set()
+    for call in graph.calls if graph.absent else ():
+        home = call.path.rpartition(".")[0]
+        names = [short(path) for path in graph.absent if path.rpartition(".")[0] == home]
+        words = f"not called: {listed(map(visible, names), MOST_NAMED)}"
+        if call.origin is not None and names and (words, call.origin) not in told:
+            told.add((words, call.origin))
+            yield Mark(-1, "information", words, call.origin)
 
 
 def _stored(name: str, number: int, data: object) -> str:
