@@ -300,6 +300,41 @@ def routed() -> Report:
     return msgspec.structs.replace(report, graph=graph)
 
 
+def marked() -> Report:
+    """Blocks of which the last in backward order has a norm in which the gradient grows, and a
+    module without a name that is called twice."""
+    program = Program("marked.py")
+    x = program.leaf("x", data=(1.0,), shape=(4,))
+    for number in range(12):
+        path = f"blocks.{number}"
+        program.enter(path, "Block")
+        program.enter(f"{path}.norm", "Norm")
+        program.line = 10
+        scale = program.leaf(f"{path}.norm.scale", data=(1.0,), shape=(4,))
+        bent = program.op("MulBackward0", [(x, 0.9), (scale, 0.1)], (1.0,), "self.scale * x")
+        program.line = 11
+        bent = program.op("RsqrtBackward0", [(bent, 0.9 if number else 40)], (1.0,), "bent.rsqrt()")
+        program.exit()
+        for line, op in enumerate(("Sin", "Cos", "Tanh", "Exp"), 20):
+            program.line = line
+            bent = program.op(f"{op}Backward0", [(bent, 0.9)], (1.0,), f"torch.{op.lower()}(bent)")
+        x = program.op("AddBackward0", [(x, 1), (bent, 1)], (1.0,), "x + bent", "x")
+        program.exit()
+    judged = []
+    for line, name in enumerate(("real", "fake"), 30):
+        program.line = line
+        origin = program._origin(f"judge({name})", "")
+        program.enter("", "Sequential")
+        program.calls[-1] = msgspec.structs.replace(program.calls[-1], origin=origin)
+        made = x
+        for op in ("Sigmoid", "Sqrt", "Log"):
+            made = program.op(f"{op}Backward0", [(made, 0.5)], (1.0,), f"torch.{op.lower()}(x)")
+        judged.append(made)
+        program.exit()
+    loss = program.op("SubBackward0", [(judged[0], 1), (judged[1], -0.5)], (1.0,), "real - fake")
+    return program.report((loss, (1.0,)), labels=["loss"])
+
+
 def elsewhere() -> Report:
     """A program that was called by the whole of its path."""
     report = small()
@@ -319,6 +354,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "passes": several_passes,
     "opposed": opposed,
     "lost": lost,
+    "marked": marked,
     "steps": partial(steps, 1, 2, 3),
     "pair": partial(steps, 0, 0),
     "graphs": several_graphs,

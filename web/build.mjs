@@ -7,7 +7,7 @@ import { dagreParts } from "./dagre_parts.mjs";
 const assets = new URL("../gradscope/render/assets/", import.meta.url);
 
 /** What is said so often that a name of its own is shorter; short.mjs has them. */
-const SHORT = { undefined: "$undefined" };
+const SHORT = Object.fromEntries(["Boolean", "Int32Array", "Map", "Number", "Set", "String", "document", "undefined"].map((name) => [name, `$${name}`]));
 const HOMES = { Array: ["from"], Math: ["abs", "ceil", "floor", "log10", "max", "min", "round"], Object: ["assign", "entries", "hasOwn", "keys", "values"], Number: ["isFinite", "isNaN"] };
 for (const [home, names] of Object.entries(HOMES)) for (const name of names) SHORT[`${home}.${name}`] = `$${name}`;
 

@@ -1,6 +1,6 @@
 // The program's own source beside the graph: at each line the gradient that arrives at what it made.
 import { append } from "./bucket.js";
-import { element, hear } from "./element.js";
+import { element, faint, hear } from "./element.js";
 import { number, plural, shorten, visible } from "./format.js";
 import { font, widthOf } from "./text.js";
 import { CUT, inside, severitySign, told } from "./words.js";
@@ -91,7 +91,7 @@ export class Code {
     this.guilts.set(place, guilt);
     // What ran with and without a history, as a model that is its own teacher, is cut in some calls only.
     const isCut = this.model.walls.some((wall) => same(this.model.place(wall.origin), file, number) && !(each.length && wall.function === "no grad"));
-    if (isCut) parts[2].append(element("span", { class: "faint", text: ` ${CUT}` }));
+    if (isCut) parts[2].append(faint("span", ` ${CUT}`));
     if (!each.length) {
       this.at.set(place, element("div", { class: "line faint" }, ...parts));
       return [this.at.get(place), ...said];

@@ -133,17 +133,26 @@ export class Drawing {
 
   // ------------------------------------------------------------------ what is in sight
 
-  /** Bring a box into sight, and the whole drawing where that can be read. */
-  _look(key) {
+  /** Bring a box into sight, and the whole drawing where that can be read; with one that is marked, and what leaves it. */
+  _look(key, marked = null) {
     const box = this.boxes.get(key);
     if (!box) return;
-    this.camera.lookAt(box, this.drawing);
-    this.placed = { key, ...this.view };
+    this.camera.lookAt(box, this.drawing, marked && this._withNumbers(marked));
+    this.placed = { key, marked, ...this.view };
+  }
+
+  /** The place of a box and of the numbers beside the lines that leave it. */
+  _withNumbers(key) {
+    const labels = this.drawing.bundles.filter(({ from, label }) => from === key && label).flatMap(({ label: { x, y, isLeft }, room }) => [{ x, y }, { x: isLeft ? x - room : x + room, y: y + 8 }]);
+    const { x, y, width, height } = this.boxes.get(key);
+    const [xs, ys] = ["x", "y"].map((side) => [{ x, y }, { x: x + width, y: y + height }, ...labels].map((one) => one[side]));
+    const [left, top] = [xs, ys].map((all) => Math.min(...all));
+    return { x: left, y: top, width: Math.max(...xs) - left, height: Math.max(...ys) - top };
   }
 
   /** A frame in another page gets its size late; who has not moved since sees what was meant. */
   _resized() {
-    if (this.isAsPlaced) this._look(this.placed.key);
+    if (this.isAsPlaced) this._look(this.placed.key, this.placed.marked);
     if (String(Object.values(this.camera.size)) !== this.painted) this.draw();
   }
 

@@ -367,11 +367,12 @@ export class Painter {
     const edge = chosen ? theme.path : bad ? theme.bad : hovered !== null && [bundle.key, bundle.from, bundle.to].includes(hovered) ? theme.ink : (alone ?? theme.line);
     const colored = (one) => (scale === sizes ? sizes.color(one?.norm ?? null) : theme.line);
     const filled = (one) => (chosen || bad || alone ? edge : theme.size || !colored(one) ? theme.page : tint(colored(one), theme.frame, 0.65));
+    const fills = some(bundle.each ?? []).map((one) => filled(model.flowing(one)));
     return {
-      info, edge,
+      info, edge, fills,
       width: share === null ? (bad || alone ? 3 : 1) : THIN + (THICK - THIN) * share,
-      fills: some(bundle.each ?? []).map((one) => filled(model.flowing(one))),
       fill: filled(info),
+      tip: fills.at(-1) ?? filled(info),
       dash: bundle.wall !== undefined || (info && share === null && !bad && !alone) ? [5, 4] : [],
       alpha: path && !chosen ? 0.35 : 1,
     };
@@ -418,7 +419,7 @@ export class Painter {
   _ends(box, bundles) {
     const ends = bundles.map((bundle) => ({ ...this._look(bundle), at: bundle.points.at(-1), bundle })).sort((a, b) => a.at.x - b.at.x);
     if (!ends.some(({ at }) => at.way) && this.model.isAdded(box, bundles)) return this._foot(box, ends);
-    for (const { at: { x, y, way = DOWN }, width, edge, fill, alpha } of ends) {
+    for (const { at: { x, y, way = DOWN }, width, edge, tip: fill, alpha } of ends) {
       const half = Math.max(3.5, width / 2 + 2);
       const side = (by) => [x - FOOT * way.x + by * way.y, y - FOOT * way.y + by * way.x];
       this._shape([side(-half), side(half), [x, y]], { edge, alpha, fill: width < 3 ? edge : fill });
@@ -437,7 +438,7 @@ export class Painter {
     const parts = ends.length > 1 || !skipped ? ends.map((end) => [end, Number(end.info?.norm ?? 0), 0, 1]) : [[ends[0], skipped, 0, skipped], [ends[0], 1 - skipped, skipped, 1]];
     const sum = parts.reduce((all, [, size]) => all + size, 0);
     let x = left;
-    for (const [{ at, width, edge, fill, alpha }, size, from, to] of parts) {
+    for (const [{ at, width, edge, tip: fill, alpha }, size, from, to] of parts) {
       const here = sum > 0 && sum < Infinity ? (wide * size) / sum : wide / parts.length;
       const top = at.x - width / 2;
       this._shape([[top + from * width, box.y - FOOT], [top + to * width, box.y - FOOT], [x + here, y], [x, y]], { edge, fill, alpha });

@@ -730,6 +730,60 @@ test("where next to nothing is left for all leaves, the page marks it", oncePerP
   await page.closed();
 });
 
+test("what the verdict is about is marked in the innermost box, at its line and in words", oncePerPage, async () => {
+  const page = await opened("marked", WIDE);
+  const rsqrt = report("marked").graph.nodes.filter(({ op }) => op.startsWith("Rsqrt")).at(-1).id;
+  const isClosed = await page.evaluate((node) => {
+    const { boxes, model } = window.gradscope;
+    return [...boxes.values()].some((box) => !box.open && box.bars?.some(({ group }) => group !== undefined && model.isInside(node, group)));
+  }, rsqrt);
+  assert.ok(isClosed);
+  const words = [...(await savedSvg(page)).matchAll(/<text[^>]*fill="([^"]*)"[^>]*>([^<]*)<\/text>/g)].filter(([, , text]) => /[△]|grows/.test(text));
+  assert.deepEqual(words.map(([, , text]) => text), ["△ ", " · grows ×40"]);
+  assert.equal(new Set(words.map(([, color]) => color)).size, 1);
+  assert.equal(await page.locator(".code .line", { hasText: "bent.rsqrt()" }).locator(".guilt").textContent(), " △ grows ×40");
+  assert.equal(await page.locator(".code .guilt", { hasText: "△" }).count(), 1);
+  assert.match(await page.locator("footer").textContent(), /△ see above/);
+  assert.doesNotMatch(await page.locator("footer").textContent(), /[✖▲]/);
+  // Of a leaf that has no line of its own those that take it are marked.
+  await page.evaluate((node) => {
+    const { model, code } = window.gradscope;
+    model.troubles.marks.push([node, "warning", "2 gradients cancel 75.2 %", -1]);
+    code.show();
+  }, nodeOf(report("marked"), "blocks.3.norm.scale"));
+  assert.match(await page.locator(".code .line", { hasText: "self.scale * x" }).locator(".guilt").textContent(), /^ ▲ blocks.3.norm.scale: 2 gradients cancel 75.2 %$/);
+  await page.evaluate((node) => window.gradscope.reveal({ node }), rsqrt);
+  assert.match(await panel(page), /△ ‖g‖ grows ×40 here/);
+  await page.closed();
+});
+
+test("the first view has what is marked with the numbers that leave it, and no box that is cut where it need not be", oncePerPage, async () => {
+  for (const height of [900, 620, 480]) {
+    const page = await opened("marked", { isAsItOpens: true, viewport: { width: 1400, height } });
+    const { zoom, below, cut } = await page.evaluate((node) => {
+      const { drawing, view, canvas, model } = window.gradscope;
+      const bottom = view.y + canvas.clientHeight / view.zoom;
+      const box = drawing.boxes.find((one) => !one.open && (one.bars ?? [one]).some(({ group }) => group !== undefined && model.isInside(node, group)));
+      const ends = drawing.bundles.filter(({ from, label }) => from === box.key && label).map(({ label }) => label.y + 6);
+      const isCut = (one) => !one.open && [view.y, bottom].some((edge) => one.y < edge && one.y + one.height > edge);
+      return { zoom: view.zoom, below: [box.y - view.y, bottom - Math.max(box.y + box.height, ...ends)], cut: drawing.boxes.filter(isCut).length };
+    }, report("marked").graph.nodes.filter(({ op }) => op.startsWith("Rsqrt")).at(-1).id);
+    assert.ok(zoom >= 1 && Math.min(...below) >= 0, `${height}: ${below}`);
+    assert.ok(cut <= (height < 900 ? 1 : 0), `${height}: ${cut}`);
+    await page.closed();
+  }
+});
+
+test("the call of a module without a name of its own stands on a line below", oncePerPage, async () => {
+  const page = await opened("marked", WIDE);
+  await page.evaluate(() => window.gradscope.fit());
+  const words = [...(await savedSvg(page)).matchAll(/<text[^>]*y="([\d.]+)"[^>]*>(judge\([a-z]+\)|Sequential)<\/text>/g)];
+  assert.deepEqual(words.map(([, , text]) => text).sort(), ["Sequential", "Sequential", "judge(fake)", "judge(real)"]);
+  const [title, call] = ["Sequential", "judge(fake)"].map((wanted) => Number(words.find(([, , text]) => text === wanted)[1]));
+  assert.ok(call - title > 10 && call - title < 18, `${call - title}`);
+  await page.closed();
+});
+
 test("what backward made is told by a ∂ before what it was made of", oncePerPage, async () => {
   const page = await opened("differentiated");
   const labels = await page.evaluate(() => [0, 1].map((node) => window.gradscope.model.label(node)));
