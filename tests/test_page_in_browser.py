@@ -300,6 +300,15 @@ def routed() -> Report:
     return msgspec.structs.replace(report, graph=graph)
 
 
+def distant(factor: float) -> Report:
+    """A sum, of whose terms one has a gradient that is so many times as large."""
+    program = Program("distant.py")
+    a, b = (program.leaf(name, data=(1.0, 2.0), shape=(2,)) for name in "ab")
+    scaled = program.op("MulBackward0", [(a, factor)], (1.0, 2.0), "scale * a")
+    whole = program.op("AddBackward0", [(scaled, 1), (b, 1)], (2.0, 4.0), "scale * a + b")
+    return program.report((whole, (3.0, 4.0)))
+
+
 def marked() -> Report:
     """Blocks of which the last in backward order has a norm in which the gradient grows, and a
     module without a name that is called twice."""
@@ -400,6 +409,9 @@ def try_pages(browser: str, folder: Path) -> None:
     save(small(), str(folder / "small.dot"), "dot")
     for name, times in (("a", 40), ("b", 39)):
         save(chain(times, distinct=True), str(folder / f"{name}.json"), "json")
+    for name, factor in (("far", 2.0), ("near", 1.0)):
+        (folder / f"{name}.json").write_bytes(storage.encode(distant(factor)))
+    diff(folder / "far.json", folder / "near.json").save(folder / "distant.html")
     # Of one more operation at the far end.
     diff(folder / "a.json", folder / "b.json").save(folder / "compared.html")
     _write_broken(folder)

@@ -1,5 +1,6 @@
 // What is drawn and what part of it is in sight.  Which groups are open, and what is selected, viewer.js decides.
 import { Camera } from "./camera.js";
+import { extent } from "./curve.js";
 import { pause } from "./element.js";
 import { harmless } from "./format.js";
 import { Layouts, flatten } from "./layout.js";
@@ -143,11 +144,9 @@ export class Drawing {
 
   /** The place of a box and of the numbers beside the lines that leave it. */
   _withNumbers(key) {
-    const labels = this.drawing.bundles.filter(({ from, label }) => from === key && label).flatMap(({ label: { x, y, isLeft }, room }) => [{ x, y }, { x: isLeft ? x - room : x + room, y: y + 8 }]);
     const { x, y, width, height } = this.boxes.get(key);
-    const [xs, ys] = ["x", "y"].map((side) => [{ x, y }, { x: x + width, y: y + height }, ...labels].map((one) => one[side]));
-    const [left, top] = [xs, ys].map((all) => Math.min(...all));
-    return { x: left, y: top, width: Math.max(...xs) - left, height: Math.max(...ys) - top };
+    const labels = this.drawing.bundles.filter(({ from, label }) => from === key && label).flatMap(({ label: { x, y, isLeft }, room }) => [{ x, y }, { x: isLeft ? x - room : x + room, y }]);
+    return extent([{ x, y }, { x: x + width, y: y + height }, ...labels]);
   }
 
   /** A frame in another page gets its size late; who has not moved since sees what was meant. */

@@ -216,7 +216,7 @@ export class Painter {
     const { name, type, called, times, size } = boxWords(model, box);
     const [badge, mark] = [model.troubles.at(box), groupMark(model, box)];
     const color = badge ? severityColor(badge, theme) : theme.ink;
-    this._text(severitySign(badge) || "▸", box.x + 9, box.y + 14, { color, face: TITLE });
+    this._text(severitySign(badge).trim() || "▸", box.x + 9, box.y + 14, { color, face: TITLE });
     const below = stripOf(model, box);
     this._text(size, box.x + box.width - 9, box.y + (below ? below.y + below.height + 11 : 14), { color: theme.faint, face: LABEL, align: "right" });
     const room = box.width - 34 - widthOf(times + mark, TITLE) - (below ? 0 : widthOf(size, LABEL) + 6);
@@ -226,7 +226,8 @@ export class Painter {
     const used = widthOf(`${title}${times}`, TITLE) + 6;
     const kind = type && used < room ? fitted(type, LABEL, room - used) : "";
     this._text(kind, box.x + 23 + used, box.y + 14, { color: theme.faint, face: LABEL });
-    if (mark) this._text(mark, box.x + 23 + (kind ? used + widthOf(kind, LABEL) : used - 6), box.y + 14, { color, face: TITLE });
+    // No blank may stand at the end of a text: in an SVG it would be lost.
+    this._text(mark.trim(), box.x + 27 + (kind ? used + widthOf(kind, LABEL) : used - 6), box.y + 14, { color, face: TITLE });
     this._text(fitted(called, LABEL, box.width - 20), box.x + 10, box.y + 28, { color: theme.teal, face: LABEL });
   }
 

@@ -730,6 +730,19 @@ test("where next to nothing is left for all leaves, the page marks it", oncePerP
   await page.closed();
 });
 
+test("a comparison opens with how far apart gradients are, as its picture tells", oncePerPage, async () => {
+  const page = await opened("distant");
+  const told = await page.evaluate(() => {
+    const { drawing, shown, model } = window.gradscope;
+    const on = (edge) => shown.onLine(drawing.bundles.find(({ edges }) => edges.includes(edge)));
+    return [...model.source.keys()].map((edge) => [model.title(model.target[edge]), on(edge).words, on(edge).color ?? "", shown.of({ node: model.target[edge] }).words]);
+  });
+  assert.deepEqual(told.filter(([title]) => title === "a").map(([, words, , inBox]) => [words, inBox]), [["50%", "50%"]]);
+  assert.deepEqual(told.filter(([title]) => title === "b").map(([, words, color]) => [words, color]), [["=", ""]]);
+  assert.match(await page.locator("footer").textContent(), /‖A - B‖ in % of the larger ‖g‖.*less – more/);
+  await page.closed();
+});
+
 test("what the verdict is about is marked in the innermost box, at its line and in words", oncePerPage, async () => {
   const page = await opened("marked", WIDE);
   const rsqrt = report("marked").graph.nodes.filter(({ op }) => op.startsWith("Rsqrt")).at(-1).id;
@@ -739,7 +752,7 @@ test("what the verdict is about is marked in the innermost box, at its line and 
   }, rsqrt);
   assert.ok(isClosed);
   const words = [...(await savedSvg(page)).matchAll(/<text[^>]*fill="([^"]*)"[^>]*>([^<]*)<\/text>/g)].filter(([, , text]) => /[△]|grows/.test(text));
-  assert.deepEqual(words.map(([, , text]) => text), ["△ ", " · grows ×40"]);
+  assert.deepEqual(words.map(([, , text]) => text), ["△", "· grows ×40"]);
   assert.equal(new Set(words.map(([, color]) => color)).size, 1);
   assert.equal(await page.locator(".code .line", { hasText: "bent.rsqrt()" }).locator(".guilt").textContent(), " △ grows ×40");
   assert.equal(await page.locator(".code .guilt", { hasText: "△" }).count(), 1);

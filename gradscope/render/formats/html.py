@@ -21,10 +21,13 @@ from gradscope.render.drawing.scale import STEPS, short
 from gradscope.render.drawing.scene import MOST_NAMED, Scene
 from gradscope.render.drawing.several import call_words
 from gradscope.render.drawing.verdict import Mark, marks, verdict
-from gradscope.render.options import Options
+from gradscope.render.options import Options, Overlay
 from gradscope.render.words.page import asset, page
 from gradscope.simplify import Folding
 from gradscope.words import listed
+
+ALONE = ("only in A", "only in B")
+"""What is said of edges that only one side of a comparison has."""
 
 MOST_LOOKED_AT = 100_000
 """Nodes, counted for each of several calls, for which the page says a verdict."""
@@ -54,7 +57,23 @@ def _packed(report: Report, options: Options, is_first: bool) -> dict[str, Any]:
     """One graph with all that its boxes may show."""
     found = offered(report, options.overlay if is_first else None)
     packed = pack(report, every_value=options.values)
-    return {**packed, "overlays": list(map(overlaid, found))}
+    overlays = list(map(overlaid, found))
+    if is_first and options.overlay is not None and options.overlay.is_ratio:
+        overlays.insert(0, _apart(options.overlay, overlays[0]))
+    return {**packed, "overlays": overlays}
+
+
+def _apart(overlay: Overlay, ratio: dict[str, object]) -> dict[str, object]:
+    """What the picture of a comparison tells of each edge that both sides have, as a page reads it:
+    how far apart their gradients are, and that in words."""
+    both = {edge: mark for edge, mark in overlay.edges.items() if mark.words not in ALONE}
+    by_norm = any(mark.words.startswith("≥") for mark in both.values())
+    return {
+        **ratio,
+        "name": "‖A - B‖ in % of the larger ‖g‖",
+        "meaning": "less – more" + "; ≥: at least, by norms alone" * by_norm,
+        "apart": {edge: [mark.weight, mark.words] for edge, mark in both.items()},
+    }
 
 
 def _of_all(report: Report, options: Options) -> dict[str, Any]:
