@@ -9,10 +9,12 @@ import re
 from importlib import resources
 from typing import Any
 
+import msgspec
 import pytest
 
 from gradscope.model.report import Report
 from gradscope.render import render
+from tests.program import Program
 from tests.reports import CASES, chain, small
 
 
@@ -92,3 +94,21 @@ def test_equal_reports_make_equal_pages() -> None:
 def test_a_hundred_thousand_nodes_take_few_bytes_each() -> None:
     report = chain(100_000, distinct=True)
     assert len(page(report)) < 60 * len(report.graph.nodes)
+
+
+def test_a_line_says_which_modules_of_its_list_were_never_called() -> None:
+    program = Program()
+    x = program.leaf("x")
+    for number in range(2):
+        program.line = 7
+        origin = program._origin("layer(x)", "")
+        program.enter(f"layers.{number}", "Layer")
+        program.calls[-1] = msgspec.structs.replace(program.calls[-1], origin=origin)
+        x = program.op("MulBackward0", [(x, 1)], (1.0,), "2 * x")
+        program.exit()
+    report = program.report((x, (1.0,)))
+    graph = msgspec.structs.replace(report.graph, absent=("layers.2", "heads.0"))
+    text = render(msgspec.structs.replace(report, graph=graph), "html")
+    assert isinstance(text, str)
+    told = [[-1, "information", "not called: layers.2", origin]]
+    assert packed(text)["calls"][0][6] == told

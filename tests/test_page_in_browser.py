@@ -300,6 +300,50 @@ def routed() -> Report:
     return msgspec.structs.replace(report, graph=graph)
 
 
+def distant(factor: float) -> Report:
+    """A sum, of whose terms one has a gradient that is so many times as large."""
+    program = Program("distant.py")
+    a, b = (program.leaf(name, data=(1.0, 2.0), shape=(2,)) for name in "ab")
+    scaled = program.op("MulBackward0", [(a, factor)], (1.0, 2.0), "scale * a")
+    whole = program.op("AddBackward0", [(scaled, 1), (b, 1)], (2.0, 4.0), "scale * a + b")
+    return program.report((whole, (3.0, 4.0)))
+
+
+def marked() -> Report:
+    """Blocks of which the last in backward order has a norm in which the gradient grows, and a
+    module without a name that is called twice."""
+    program = Program("marked.py")
+    x = program.leaf("x", data=(1.0,), shape=(4,))
+    for number in range(12):
+        path = f"blocks.{number}"
+        program.enter(path, "Block")
+        program.enter(f"{path}.norm", "Norm")
+        program.line = 10
+        scale = program.leaf(f"{path}.norm.scale", data=(1.0,), shape=(4,))
+        bent = program.op("MulBackward0", [(x, 0.9), (scale, 0.1)], (1.0,), "self.scale * x")
+        program.line = 11
+        bent = program.op("RsqrtBackward0", [(bent, 0.9 if number else 40)], (1.0,), "bent.rsqrt()")
+        program.exit()
+        for line, op in enumerate(("Sin", "Cos", "Tanh", "Exp"), 20):
+            program.line = line
+            bent = program.op(f"{op}Backward0", [(bent, 0.9)], (1.0,), f"torch.{op.lower()}(bent)")
+        x = program.op("AddBackward0", [(x, 1), (bent, 1)], (1.0,), "x + bent", "x")
+        program.exit()
+    judged = []
+    for line, name in enumerate(("real", "fake"), 30):
+        program.line = line
+        origin = program._origin(f"judge({name})", "")
+        program.enter("", "Sequential")
+        program.calls[-1] = msgspec.structs.replace(program.calls[-1], origin=origin)
+        made = x
+        for op in ("Sigmoid", "Sqrt", "Log"):
+            made = program.op(f"{op}Backward0", [(made, 0.5)], (1.0,), f"torch.{op.lower()}(x)")
+        judged.append(made)
+        program.exit()
+    loss = program.op("SubBackward0", [(judged[0], 1), (judged[1], -0.5)], (1.0,), "real - fake")
+    return program.report((loss, (1.0,)), labels=["loss"])
+
+
 def elsewhere() -> Report:
     """A program that was called by the whole of its path."""
     report = small()
@@ -319,6 +363,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "passes": several_passes,
     "opposed": opposed,
     "lost": lost,
+    "marked": marked,
     "steps": partial(steps, 1, 2, 3),
     "pair": partial(steps, 0, 0),
     "graphs": several_graphs,
@@ -364,6 +409,9 @@ def try_pages(browser: str, folder: Path) -> None:
     save(small(), str(folder / "small.dot"), "dot")
     for name, times in (("a", 40), ("b", 39)):
         save(chain(times, distinct=True), str(folder / f"{name}.json"), "json")
+    for name, factor in (("far", 2.0), ("near", 1.0)):
+        (folder / f"{name}.json").write_bytes(storage.encode(distant(factor)))
+    diff(folder / "far.json", folder / "near.json").save(folder / "distant.html")
     # Of one more operation at the far end.
     diff(folder / "a.json", folder / "b.json").save(folder / "compared.html")
     _write_broken(folder)

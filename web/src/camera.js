@@ -6,6 +6,11 @@ export const MARGIN = 24;
 /** How much more than an open group is shown of its height. */
 const AROUND = 1.5;
 const [FURTHEST, NEAREST] = [0.02, 4];
+/** How far a first look moves, and by how much it goes back at a time, so that no box is cut; and what it leaves free beside them. */
+const [REACH, BACK, FREE] = [72, 0.94, 8];
+const TOOLS = { width: 190, height: 44 };
+/** What costs more than boxes that are cut: that something is only in sight beside what was to be looked at. */
+const AWAY = 100;
 
 export class Camera {
   constructor(canvas) {
@@ -28,15 +33,53 @@ export class Camera {
     this.centre(drawing.width / 2, drawing.height / 2, zoom);
   }
 
-  /** A box, and the whole drawing where that can be read. */
-  lookAt(box, drawing) {
+  /** A box, and the whole drawing where that can be read; with a part of it that must be seen, and so that few boxes are cut, as far as that can be. */
+  lookAt(box, drawing, part = null) {
     if (this.fitting(drawing) >= READABLE) return this.fit(drawing);
-    const { width, height } = this.size;
     // An open group with something of what is around it.
-    const inside = this.fitting({ width: box.width, height: box.height * AROUND });
-    if (box.open) return this._lookInto(box, drawing, Math.max(Math.min(inside, LARGEST), READABLE));
-    const zoom = Math.max(Math.min(this.view.zoom, LARGEST), READABLE);
-    this._place(box.x + box.width / 2 - width / zoom / 2, box.y - height / zoom / 3, zoom, drawing);
+    const inside = box.open ? this.fitting({ width: box.width, height: box.height * AROUND }) : this.view.zoom;
+    let best = { cost: Infinity };
+    let [zoom, before] = [Math.max(Math.min(inside, LARGEST), READABLE), 0];
+    while (best.cost && zoom !== before) {
+      const cost = this._lookNear(box, drawing, part, zoom);
+      if (cost < best.cost) best = { cost, view: this.view };
+      [zoom, before] = [Math.max(zoom * BACK, READABLE), zoom];
+    }
+    this.view = best.view;
+  }
+
+  /** How bad what is seen then is. */
+  _lookNear(box, drawing, part, zoom) {
+    const { width, height } = this.size;
+    if (box.open) this._lookInto(box, drawing, zoom);
+    else this._place(box.x + box.width / 2 - width / zoom / 2, box.y - height / zoom / 3, zoom, drawing);
+    // At the right the tools of the page stand over what is lowest.
+    const isBelow = part && part.x + part.width > this.view.x + (width - TOOLS.width) / zoom;
+    const whole = isBelow ? { ...part, height: part.height + TOOLS.height / zoom } : part;
+    const isAway = whole && !this._holds(whole);
+    if (isAway) this.keepInSight(whole, FREE);
+    return this._settle([whole, box, { ...box, height: FREE }], drawing) + (isAway ? AWAY : 0);
+  }
+
+  /** Move up or down to where fewest boxes are cut, and these stay in sight that are; returns how many are cut then. */
+  _settle(kept, { boxes, height: whole }) {
+    const { x, y, zoom } = this.view;
+    const [width, height] = Object.values(this.size).map((pixels) => pixels / zoom);
+    const near = boxes.filter((box) => !box.open && box.x < x + width && box.x + box.width > x && box.y < y + height + REACH && box.y + box.height > y - REACH);
+    const cuts = (top) => near.filter((box) => [top, top + height].some((edge) => box.y < edge && box.y + box.height > edge)).length;
+    const ends = near.flatMap((box) => [box.y - FREE, box.y + box.height + FREE]).flatMap((end) => [end, end - height]);
+    const held = kept.filter((one) => one && this._holds(one));
+    const isGood = (top) => Math.abs(top - y) <= REACH && top >= Math.min(y, -MARGIN) && top + height <= Math.max(y + height, whole + MARGIN + TOOLS.height) && held.every((one) => this._holds(one, top));
+    const tops = ends.filter(isGood).sort((a, b) => Math.abs(a - y) - Math.abs(b - y));
+    const best = tops.reduce((best, top) => (cuts(top) < cuts(best) ? top : best), y);
+    this.view = { x, y: best, zoom };
+    return cuts(best);
+  }
+
+  /** Whether all of something is in sight, or would be from a height on. */
+  _holds(box, top = this.view.y) {
+    const { size, view } = this;
+    return box.x >= view.x && box.x + box.width <= view.x + size.width / view.zoom && box.y >= top && box.y + box.height <= top + size.height / view.zoom;
   }
 
   /** An open group in the middle, or its head where it is too large. */
@@ -65,10 +108,10 @@ export class Camera {
     return { x: x + width / zoom / 2, y: y + height / zoom / 2, zoom };
   }
 
-  keepInSight(box) {
+  keepInSight(box, pixels = 40) {
     const { width, height } = this.size;
     const { x, y, zoom } = this.view;
-    const margin = 40 / zoom;
+    const margin = pixels / zoom;
     this.view.x = Math.min(Math.max(x, box.x + box.width + margin - width / zoom), box.x - margin);
     this.view.y = Math.min(Math.max(y, box.y + box.height + margin - height / zoom), box.y - margin);
   }

@@ -1,10 +1,14 @@
 // The program's own source beside the graph: at each line the gradient that arrives at what it made.
 import { append } from "./bucket.js";
-import { element, hear } from "./element.js";
+import { element, faint, hear } from "./element.js";
 import { number, plural, shorten, visible } from "./format.js";
-import { severitySign } from "./theme.js";
-import { CUT, inside, told } from "./words.js";
+import { font, widthOf } from "./text.js";
+import { CUT, inside, severitySign, told } from "./words.js";
 
+const FLOW = font(11);
+/** Pixels of the numbers beside the code. */
+const [LEAST, WIDEST] = [60, 150];
+const HEAD = /^\s*(async +)?def /;
 /** Signs of a line that may be shortened, and is whole beside the pointer. */
 const LONG = 24;
 /** Blanks before a line below which what does not fit beside it goes on. */
@@ -22,6 +26,7 @@ export class Code {
     this.model = viewer.model;
     this.lines = null;
     this.at = new Map();
+    this.guilts = new Map();
     const hidden = this.isThere ? null : "";
     // Until it is asked for or sent away it is there where there is room.
     this.element = element("div", { class: "code auto", role: "group", "aria-label": "The program, line by line", hidden });
@@ -66,7 +71,9 @@ export class Code {
     const found = data.findings.filter(({ location }) => location?.file === strings[file]);
     const most = rows.slice(0, MOST);
     const known = most.filter(Boolean).map(([, text]) => strings[text]).filter((text) => text.trim());
-    const margin = Math.min(...known.map((text) => text.search(/\S/)));
+    const ins = known.map((text) => text.search(/\S/));
+    // The head of a function may stand as far left as its body.
+    const margin = Math.min(...(HEAD.test(known[0]) && ins.length > 1 ? ins.slice(1) : ins));
     if (most.length < rows.length) most.push(null);
     return [element("h2", { text: names.map(visible).join(" · "), class: i ? null : "first" }), ...most.flatMap((row) => (row ? this._row(row, strings[file], margin, found) : [element("div", { class: "faint gap", text: "…" })]))];
   }
@@ -74,26 +81,29 @@ export class Code {
   _row([number, text, steps, leaves], file, margin, found) {
     let node = 0;
     const each = steps.map((step) => ({ node: (node += step) }));
-    const words = this.model.strings[text].slice(margin).trimEnd();
+    const whole = this.model.strings[text];
+    const words = whole.slice(Math.min(margin, whole.search(/\S|$/))).trimEnd();
+    const blanks = words.search(/\S|$/);
     const [flow, guilt, used] = [element("span", { class: "flow" }), element("span", { class: "guilt" }), element("span", { class: "used" })];
-    const parts = [flow, element("span", { class: "at", text: number }), element("span", { class: "text", style: `--in: ${Math.min(words.search(/\S|$/), DEEPEST)}`, title: words.length > LONG ? words.trim() : null }, element("code", {}, ...broken(inside(words).replace(/^ +/, (blanks) => blanks.replaceAll(" ", "\u00a0")))), guilt, used)];
+    const parts = [flow, element("span", { class: "at", text: number }), element("span", { class: "text", style: `--in: ${Math.min(blanks, DEEPEST)}`, title: words.length > LONG ? words.trim() : null }, element("code", {}, element("span", { class: "in", text: words.slice(0, blanks).replaceAll(" ", "\u00a0") }), ...broken(inside(words.slice(blanks)))), guilt, used)];
     const said = found.filter(({ location }) => location.line === number).map((finding) => this._finding(finding));
     const place = `${file}:${number}`;
+    this.guilts.set(place, guilt);
     // What ran with and without a history, as a model that is its own teacher, is cut in some calls only.
     const isCut = this.model.walls.some((wall) => same(this.model.place(wall.origin), file, number) && !(each.length && wall.function === "no grad"));
-    if (isCut) parts[2].append(element("span", { class: "faint", text: ` ${CUT}` }));
+    if (isCut) parts[2].append(faint("span", ` ${CUT}`));
     if (!each.length) {
       this.at.set(place, element("div", { class: "line faint" }, ...parts));
       return [this.at.get(place), ...said];
     }
     const root = element("button", { class: "line", on: { click: () => this._take(each) } }, ...parts);
-    this.lines.push({ each, place, leaves, flow, guilt, used });
+    this.lines.push({ each, place, leaves, flow, used });
     this.at.set(place, root);
     return [root, ...said];
   }
 
   _finding({ severity, rule, name, message, node }) {
-    const text = visible(`${severity === "error" ? "✖" : severity === "warning" ? "▲" : "△"} ${rule} ${name}: ${message}`);
+    const text = visible(`${severitySign(severity)}${rule} ${name}: ${message}`);
     return element("p", { class: `finding ${severity}`, text, on: { click: () => node && this.viewer.reveal({ node: node.id }) } });
   }
 
@@ -112,25 +122,39 @@ export class Code {
     if (!this.isShown || !this.viewer.isSeen) return;
     if (!this.lines) this._build();
     const { model, viewer: { shown, shownScale } } = this;
-    const { births, turn, turnSeverity, turnWords } = model.troubles;
-    const guilty = new Map(births.map((node) => [this._place(node), "⚠\u00a0first NaN or Inf"]));
-    if (turn !== undefined) guilty.set(this._place(turn), `${severitySign(turnSeverity)}${turnWords}`);
-    for (const { each: results, place, leaves, flow, guilt, used } of this.lines) {
+    const guilty = this._guilty();
+    for (const [place, guilt] of this.guilts) guilt.replaceChildren(...(guilty.get(place) ?? []).flatMap(([severity, words]) => [" ", element("span", { class: severity, text: `${severitySign(severity)}${words}` })]));
+    let widest = 0;
+    for (const { each: results, place, leaves, flow, used } of this.lines) {
       const each = shown.isOfAll ? this._made.get(place) : results;
       const info = shown.ofAll(each);
       flow.textContent = short(info);
+      widest = Math.max(widest, widthOf(flow.textContent, FLOW));
       flow.title = told(info);
       flow.style.backgroundImage = strip(each.map((one) => shown.of(one)), shownScale);
-      guilt.textContent = guilty.has(place) ? ` ${guilty.get(place)}` : "";
-      guilt.className = `guilt ${turnSeverity ?? ""}`;
       used.textContent = model.pass && leaves.length ? ` ●\u00a0${this._leaves(leaves)}` : "";
     }
+    // No number is broken, and none takes room from the code that it does not need.
+    this.element.style.setProperty("--flow", `${Math.min(Math.max(Math.ceil(widest) + 12, LEAST), WIDEST)}px`);
+  }
+
+  /** What is wrong at each line: where the first NaN is made, and what the verdict is about; of a leaf without a line of its own at those that take it. */
+  _guilty() {
+    const { model, lines } = this;
+    const { births, marks } = model.troubles;
+    const found = new Map();
+    const note = (place, ...what) => found.get(place)?.some(([, words]) => words === what[1]) || append(found, place, what);
+    for (const node of births) note(this._place(node), "error", "first NaN or Inf");
+    for (const [node, severity, words, origin] of marks) {
+      if (origin >= 0) note(placeOf(model.place(origin)), severity, words);
+      else for (const { place, leaves } of lines) if (leaves.includes(model.leafOf.get(node))) note(place, severity, `${ending(visible(model.names(node)[0]))}: ${words}`);
+    }
+    return found;
   }
 
   /** The line that made a node. */
   _place(node) {
-    const { file, line } = this.model.origin(node) ?? {};
-    return `${file}:${line}`;
+    return placeOf(this.model.origin(node));
   }
 
   /** All nodes that each line made, also those that are only parts of its values. */
@@ -184,6 +208,8 @@ function ending(path) {
   return end === path || end.startsWith("…") ? end : `….${end}`;
 }
 
+const placeOf = (origin) => `${origin?.file}:${origin?.line}`;
+
 const same = (place, file, line) => place?.file === file && place.line === line;
 
 /** What fits beside a line: of several the smallest and the largest in three digits, or how many are not finite. */
@@ -192,7 +218,7 @@ function short(info) {
   if (!["finite", "non-finite"].includes(info.state)) return told(info);
   const { state, span, many, of } = info;
   const ends = [...new Set(span.map(({ norm }) => number(Number(Number(norm).toPrecision(3)))))].join("–");
-  return state === "finite" ? ends : `⚠ ${many} of ${of}`;
+  return state === "finite" ? ends : `✖ ${many} of ${of}`;
 }
 
 /** The colours of what a line made, in the order of backward: of those that share a cell the largest. */

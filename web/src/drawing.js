@@ -1,5 +1,6 @@
 // What is drawn and what part of it is in sight.  Which groups are open, and what is selected, viewer.js decides.
 import { Camera } from "./camera.js";
+import { extent } from "./curve.js";
 import { pause } from "./element.js";
 import { harmless } from "./format.js";
 import { Layouts, flatten } from "./layout.js";
@@ -133,17 +134,24 @@ export class Drawing {
 
   // ------------------------------------------------------------------ what is in sight
 
-  /** Bring a box into sight, and the whole drawing where that can be read. */
-  _look(key) {
+  /** Bring a box into sight, and the whole drawing where that can be read; with one that is marked, and what leaves it. */
+  _look(key, marked = null) {
     const box = this.boxes.get(key);
     if (!box) return;
-    this.camera.lookAt(box, this.drawing);
-    this.placed = { key, ...this.view };
+    this.camera.lookAt(box, this.drawing, marked && this._withNumbers(marked));
+    this.placed = { key, marked, ...this.view };
+  }
+
+  /** The place of a box and of the numbers beside the lines that leave it. */
+  _withNumbers(key) {
+    const { x, y, width, height } = this.boxes.get(key);
+    const labels = this.drawing.bundles.filter(({ from, label }) => from === key && label).flatMap(({ label: { x, y, isLeft }, room }) => [{ x, y }, { x: isLeft ? x - room : x + room, y }]);
+    return extent([{ x, y }, { x: x + width, y: y + height }, ...labels]);
   }
 
   /** A frame in another page gets its size late; who has not moved since sees what was meant. */
   _resized() {
-    if (this.isAsPlaced) this._look(this.placed.key);
+    if (this.isAsPlaced) this._look(this.placed.key, this.placed.marked);
     if (String(Object.values(this.camera.size)) !== this.painted) this.draw();
   }
 

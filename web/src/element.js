@@ -12,6 +12,9 @@ export function element(tag, options = {}, ...children) {
   return made;
 }
 
+/** Words beside what matters more. */
+export const faint = (tag, text) => element(tag, { class: "faint", text });
+
 /** Another task: meanwhile the page answers. */
 export const pause = () => new Promise((done) => setTimeout(done));
 

@@ -1,5 +1,5 @@
 // The search field and the list below it.
-import { element } from "./element.js";
+import { element, faint } from "./element.js";
 import { plural } from "./format.js";
 import { Search } from "./search.js";
 
@@ -28,7 +28,7 @@ export class Finder {
   async _find() {
     const words = this.input.value;
     if (words.trim() && !this.search.entries) {
-      this._list([], [element("li", { class: "faint", text: "reading all names…" })]);
+      this._list([], [faint("li", "reading all names…")]);
       await this.search.prepare(true);
       if (this.input.value !== words) return;
     }
@@ -42,8 +42,8 @@ export class Finder {
       const mousedown = () => this._take(entry);
       return element("li", { role: "option", id: `match${i}`, on: { mousedown } }, element("span", { text: entry.shown }), element("span", { class: "kind", text: entry.kind }));
     });
-    if (total > found.length) rows.push(element("li", { class: "faint", text: `${plural(total, "match", "matches")}, the first ${found.length} shown` }));
-    if (!total && this.input.value.trim()) rows.push(element("li", { class: "faint", text: "nothing found" }));
+    if (total > found.length) rows.push(faint("li", `${plural(total, "match", "matches")}, the first ${found.length} shown`));
+    if (!total && this.input.value.trim()) rows.push(faint("li", "nothing found"));
     this._list(found, rows);
   }
 

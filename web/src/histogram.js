@@ -1,5 +1,5 @@
 // A gradient's elements by size: bars over log10|g|, zeros and what is not finite counted apart.
-import { element, svg } from "./element.js";
+import { element, faint, svg } from "./element.js";
 import { count, plural } from "./format.js";
 
 /** Bars in a decade, as report.py's Histogram has them. */
@@ -11,7 +11,7 @@ const BAR = 7;
 export function histogram([zeros, first, ...counts], info) {
   const words = [plural(zeros, "zero"), `${count(info.nan)} NaN`, `${count(info.inf)} Inf`].join(" · ");
   const parts = counts.length ? [drawing(first, counts), axis(first, counts.length)] : [];
-  return element("figure", {}, element("figcaption", { class: "faint", text: `elements by log₁₀|g|; apart from these ${words}` }), ...parts);
+  return element("figure", {}, faint("figcaption", `elements by log₁₀|g|; apart from these ${words}`), ...parts);
 }
 
 function drawing(first, counts) {

@@ -75,7 +75,7 @@ export class Layouts {
       if (!this.levels.has(name)) this.levels.set(name, level(cast, group));
       const { boxes, bundles } = this.levels.get(name);
       const sized = boxes.map((box) => ({ ...box, ...this.sizeOf(box) }));
-      const placed = (bundles, most = Infinity) => arrange(sized.map((box) => ({ ...box, width: Math.min(box.width, most) })), bundles, order, isFlat);
+      const placed = (bundles, most = Infinity) => arrange(sized.map((box) => ({ ...box, width: Math.min(box.width, Math.max(most, box.least || 0)) })), bundles, order, isFlat);
       const labelled = this._labelled(bundles);
       const whole = placed(labelled);
       const room = Math.max(ROOM, innerWidth - BESIDE);

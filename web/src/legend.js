@@ -1,5 +1,7 @@
 // The colour scale with its two ends, which can be dragged or moved by keys, and the signs of the drawing.
-import { element } from "./element.js";
+import { append } from "./bucket.js";
+import { element, faint } from "./element.js";
+import { severitySign } from "./words.js";
 
 /** Decades that an arrow key moves an end. */
 const STEP = 0.25;
@@ -10,9 +12,7 @@ const SIGNS = [
   ["leaf", "leaf"],
   ["closed", "▸ closed, ▾ open"],
   ["none", "dashed: no gradient"],
-  ["bad", "⚠ finding, or not finite"],
 ];
-const GROWS = ["grows", "△ ‖g‖ grows most"];
 
 export class Legend {
   constructor(root, viewer) {
@@ -27,9 +27,22 @@ export class Legend {
     const kinds = scale.classes?.map(([words, color]) => classOf(words, color)) ?? [];
     const parts = scale.known ? [...(scale.steps ? this._scale() : []), ...kinds] : [element("span", { text: "no gradients in this report" })];
     const { activeElement } = document;
-    this.root.replaceChildren(element("span", { class: "scale" }, this._title(), ...parts), ...(this.viewer.model.troubles.turnSeverity === "information" ? [...SIGNS, GROWS] : SIGNS).map(sign));
+    this.root.replaceChildren(element("span", { class: "scale" }, this._title(), ...parts), ...[...SIGNS, ...this._alarms()].map(sign));
     if (activeElement && !activeElement.isConnected) this.choice?.focus();
     if (this.ends) this._update();
+  }
+
+  /** What is marked on this page. */
+  _alarms() {
+    const { troubles, passes, data } = this.viewer.model;
+    const { marks, findingsAt } = troubles;
+    const words = { error: passes.some(({ state }) => state.includes(4)) ? "not finite" : "" };
+    for (const [, severity] of marks) words[severity] ??= "see above";
+    if (data.absent.length) words.information ??= "see above";
+    for (const findings of findingsAt.values()) for (const { severity } of findings) words[severity] = severity === "error" && words.error ? "finding, or not finite" : "finding";
+    const alike = new Map();
+    for (const severity of ["error", "warning", "information"]) if (words[severity]) append(alike, words[severity], severity);
+    return [...alike].map(([said, severities]) => [severities[0], severities.map(severitySign).join("") + said]);
   }
 
   /** What is shown, which can be chosen where there are several things to show. */
@@ -54,7 +67,7 @@ export class Legend {
     this.track.addEventListener("pointerdown", (event) => this._drag(event, ["from", "to"]));
     this.track.addEventListener("dblclick", () => this._set(this.first.from, this.first.to));
     this.ends = { from: this._end("from", "smallest gradient with a colour of its own"), to: this._end("to", "largest gradient with a colour of its own") };
-    return [this.ends.from, this.track, this.ends.to, element("span", { class: "faint", text: this.scale.meaning })];
+    return [this.ends.from, this.track, this.ends.to, faint("span", this.scale.meaning)];
   }
 
   _end(end, name) {
@@ -103,7 +116,7 @@ export class Legend {
   }
 }
 
-const sign = ([kind, words]) => element("span", { class: "sign" }, element("i", { class: kind }), element("span", { class: "faint", text: words }));
+const sign = ([kind, words]) => element("span", { class: "sign" }, element("i", { class: kind }), faint("span", words));
 
 function classOf(words, color) {
   const box = element("i", {});

@@ -1,6 +1,6 @@
 // What is drawn, as a tree of words: for those who do not see the canvas, and whoever prefers a list.
 import { append } from "./bucket.js";
-import { element } from "./element.js";
+import { element, faint } from "./element.js";
 import { count } from "./format.js";
 import { described } from "./words.js";
 
@@ -26,7 +26,7 @@ export class Outline {
     const isHeld = this.root.contains(document.activeElement);
     const items = this.rows.map((box) => this._item(box));
     const more = this.boxes.length - MOST;
-    if (more > 0) items.push(element("li", { class: "faint", text: `… ${count(more)} more: search for them, or close groups` }));
+    if (more > 0) items.push(faint("li", `… ${count(more)} more: search for them, or close groups`));
     this.root.replaceChildren(...items);
     this.items = new Map(this.rows.map((box, i) => [box.key, items[i]]));
     this.boxes = null;

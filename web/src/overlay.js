@@ -57,7 +57,7 @@ export class Overlay {
   }
 
   get name() {
-    return this.data.isRatio ? this._names.reverse().join(" ÷ ") : this.data.name;
+    return this.data.isRatio && !this.data.apart ? this._names.reverse().join(" ÷ ") : this.data.name;
   }
 
   /** What the two passes of a ratio are called. */
@@ -79,6 +79,7 @@ export class Overlay {
   get scale() {
     const { model, data, name } = this;
     const each = [...Array(model.size).keys()].map((node) => this._node(node).norm);
+    if (data.apart) return (this._shade = Object.assign(new Scale(each, true), { title: name, classes: data.classes, known: true, meaning: data.meaning, tell: (x) => `${number(100 * x)}%` }));
     if (data.isRatio || data.classes.length) return new ClassScale(name, data.classes, data.isRatio ? each : null);
     if (!data.bytes) return Object.assign(new Scale(each, true), { title: name, meaning: "smaller – larger" });
     const groups = [...model.parent.keys()].slice(1).map((group) => this.of({ group }).norm);
@@ -114,13 +115,24 @@ export class Overlay {
   }
 
   onLine(bundle) {
-    return this.data.isRatio ? this._ratio((pass) => this.model.flowingIn(pass, bundle)) : null;
+    const { apart, isRatio } = this.data;
+    const info = apart && this._apart(bundle.edges);
+    if (info?.words) return { ...info, color: this._shade.color(info.norm) };
+    const ratio = isRatio ? this._ratio((pass) => this.model.flowingIn(pass, bundle)) : null;
+    return apart && ratio.state === "finite" ? { ...NOTHING, words: "=" } : ratio;
+  }
+
+  /** By how much gradients on these edges differ at most. */
+  _apart(edges) {
+    const [most, ...others] = Array.from(edges, (edge) => this.data.apart[edge]).filter(Boolean).sort(([a], [b]) => b - a);
+    return most ? { state: "finite", norm: most[0], words: most[1].replace(/^(?!≥)/, others.length ? "up to " : "") } : NOTHING;
   }
 
   _node(node) {
     const { model, data } = this;
     const mark = data.marks[node];
     if (mark !== undefined) return this._class(mark);
+    if (data.apart) return this._apart(model.into(node));
     if (data.isRatio) return this._ratio((pass) => model.upstreamIn(pass, node));
     if (data.bytes) return amount(data.bytes[node]);
     const weight = data.weights?.[node];
@@ -132,7 +144,7 @@ export class Overlay {
   _among(each) {
     if (!this.known.has(each)) {
       const found = each.map((one) => this.of(one)).filter((info) => info.words).sort((a, b) => weight(a) - weight(b));
-      const words = [...new Set([found[0]?.words, found.at(-1)?.words])].join("–");
+      const words = this.data.apart ? found.at(-1)?.words.replace(/^(?!up|only|≥)/, "up to ") : [...new Set([found[0]?.words, found.at(-1)?.words])].join("–");
       this.known.set(each, found.length ? { ...found.at(-1), words } : NOTHING);
     }
     return this.known.get(each);
@@ -145,6 +157,7 @@ export class Overlay {
     const marks = nodes.map((node) => data.marks[node] ?? -1);
     const mark = marks.reduce((most, one) => Math.max(most, one), -1);
     if (mark >= 0 && (!data.isRatio || marks.every((one) => one === mark))) return this._class(mark);
+    if (data.apart) return this._apart(nodes.flatMap((node) => [...model.into(node)]).filter((edge) => !model.isInside(model.source[edge], group)));
     if (data.isRatio) return this._ratio((pass) => model.enteringIn(pass, group));
     if (data.bytes) return this._bytes(nodes);
     return nodes.map((node) => this._node(node)).reduce((most, info) => (info.norm > (most.norm ?? 0) ? info : most), NOTHING);

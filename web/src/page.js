@@ -8,7 +8,7 @@ import { rankSwitch } from "./rank_panel.js";
 import { River } from "./river.js";
 import { Tip } from "./tip.js";
 import { Crumbs, Status, toolbar } from "./toolbar.js";
-import { callName } from "./words.js";
+import { callName, severitySign } from "./words.js";
 
 /** Build the page; returns the elements and parts that a viewer fills, and `showTroubles`. */
 export function buildPage(viewer) {
@@ -59,12 +59,12 @@ function toggleList(button, list) {
 function passSwitch(viewer) {
   const { calls } = viewer.model.data;
   if (calls.length < 2) return null;
-  const options = calls.map((call, i) => element("option", { value: i, text: `${callName(call)}${call[4] ? " ⚠" : ""}` }));
+  const options = calls.map((call, i) => element("option", { value: i, text: `${callName(call)}${call[4] ? " ✖" : ""}` }));
   const change = (event) => viewer.chooseCall(Number(event.target.value));
   return element("select", { "aria-label": "Backward pass", title: "[ and ] go to the one before and after", on: { change } }, ...options);
 }
 
-/** `‹ ⚠ 2 of 3 findings ›`. */
+/** `‹ ✖ 2 of 3 findings ›`. */
 function troubleButtons(viewer) {
   const words = element("span", {});
   const step = (sign, by, name) => element("button", { class: "step", text: sign, "aria-label": name, title: name, on: { click: () => viewer.nextTrouble(by) } });
@@ -73,7 +73,9 @@ function troubleButtons(viewer) {
     const { places, findingsAt } = viewer.model.troubles;
     all.hidden = !places.length;
     const what = findingsAt.size ? ["finding"] : ["place where gradients stop being finite", "places where gradients stop being finite"];
-    words.textContent = `⚠ ${viewer.trouble >= 0 ? `${count(viewer.trouble + 1)} of ` : ""}${plural(places.length, ...what)}`;
+    const severity = viewer.model.troubles.atNode(places[Math.max(viewer.trouble, 0)]);
+    all.className = `alarm ${severity}`;
+    words.textContent = `${severitySign(severity)}${viewer.trouble >= 0 ? `${count(viewer.trouble + 1)} of ` : ""}${plural(places.length, ...what)}`;
   };
   return { element: all, show };
 }

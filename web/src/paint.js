@@ -2,11 +2,11 @@
 import { DOWN, FOOT, stretches, trace } from "./curve.js";
 import { isCarried, isPort } from "./level.js";
 import { tint } from "./scale.js";
-import { LABEL, TITLE, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
+import { LABEL, TITLE, callOf, groupMark, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
 import { columnsOf, strip } from "./strip.js";
 import { fitted, widthOf } from "./text.js";
-import { severityColor, severitySign } from "./theme.js";
-import { boxWords, flowWords, meetingWords, seedWords, sizeWords, told, wallWords } from "./words.js";
+import { severityColor } from "./theme.js";
+import { boxWords, flowWords, meetingWords, seedWords, severitySign, sizeWords, told, wallWords } from "./words.js";
 
 /** Zoom below which the numbers on lines would only be noise. */
 const LABELS_FROM = 0.6;
@@ -205,25 +205,30 @@ export class Painter {
     if (hasStrip(model, box)) return this._rounds(box, shown);
     const value = fitted(told(shown), LABEL, 110);
     const color = shown.state === "non-finite" ? theme.bad : theme.ink;
-    this._text(value, box.x + box.width - 10, box.y + 31, { color, align: "right" });
-    this._bar(shown, { x: box.x + 10, y: box.y + 27, width: box.width - 28 - Math.max(widthOf(value, LABEL), 46), height: 8 });
+    const below = box.y + callOf(model, box).height;
+    this._text(value, box.x + box.width - 10, below + 31, { color, align: "right" });
+    this._bar(shown, { x: box.x + 10, y: below + 27, width: box.width - 28 - Math.max(widthOf(value, LABEL), 46), height: 8 });
   }
 
   _groupTitle(box) {
     const { scene, model } = this;
     const { theme } = scene;
     const { name, type, called, times, size } = boxWords(model, box);
-    const badge = model.troubles.at(box);
+    const [badge, mark] = [model.troubles.at(box), groupMark(model, box)];
     const color = badge ? severityColor(badge, theme) : theme.ink;
-    this._text(severitySign(badge) || "▸", box.x + 9, box.y + 14, { color, face: TITLE });
+    this._text(severitySign(badge).trim() || "▸", box.x + 9, box.y + 14, { color, face: TITLE });
     const below = stripOf(model, box);
     this._text(size, box.x + box.width - 9, box.y + (below ? below.y + below.height + 11 : 14), { color: theme.faint, face: LABEL, align: "right" });
-    const room = box.width - 34 - widthOf(times, TITLE) - (below ? 0 : widthOf(size, LABEL) + 6);
+    const room = box.width - 34 - widthOf(times + mark, TITLE) - (below ? 0 : widthOf(size, LABEL) + 6);
     // Modules differ at their ends, expressions at their beginnings.
     const title = fitted(name, TITLE, room, model.group(box.group).kind === "module");
     this._text(`${title}${times}`, box.x + 23, box.y + 14, { color, face: TITLE });
     const used = widthOf(`${title}${times}`, TITLE) + 6;
-    if (used < room) this._text(fitted(type || called, LABEL, room - used), box.x + 23 + used, box.y + 14, { color: theme.faint, face: LABEL });
+    const kind = type && used < room ? fitted(type, LABEL, room - used) : "";
+    this._text(kind, box.x + 23 + used, box.y + 14, { color: theme.faint, face: LABEL });
+    // No blank may stand at the end of a text: in an SVG it would be lost.
+    this._text(mark.trim(), box.x + 27 + (kind ? used + widthOf(kind, LABEL) : used - 6), box.y + 14, { color, face: TITLE });
+    this._text(fitted(called, LABEL, box.width - 20), box.x + 10, box.y + 28, { color: theme.teal, face: LABEL });
   }
 
   _bar(info, { x, y, width, height }) {
@@ -243,7 +248,7 @@ export class Painter {
   _rounds(box, shown) {
     const { theme } = this.scene;
     const rounds = this._strip(box);
-    const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map((info) => told(info)).filter(Boolean).join(" → ");
+    const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map((info) => told(info && { ...info, values: null })).filter(Boolean).join(" → ");
     const color = rounds.some((info) => info?.state === "non-finite") ? theme.bad : theme.ink;
     const { y, height } = stripOf(this.model, box);
     this._text(fitted(words, LABEL, box.width - 80), box.x + 10, box.y + y + height + 11, { color, face: LABEL });
@@ -363,11 +368,12 @@ export class Painter {
     const edge = chosen ? theme.path : bad ? theme.bad : hovered !== null && [bundle.key, bundle.from, bundle.to].includes(hovered) ? theme.ink : (alone ?? theme.line);
     const colored = (one) => (scale === sizes ? sizes.color(one?.norm ?? null) : theme.line);
     const filled = (one) => (chosen || bad || alone ? edge : theme.size || !colored(one) ? theme.page : tint(colored(one), theme.frame, 0.65));
+    const fills = some(bundle.each ?? []).map((one) => filled(model.flowing(one)));
     return {
-      info, edge,
+      info, edge, fills,
       width: share === null ? (bad || alone ? 3 : 1) : THIN + (THICK - THIN) * share,
-      fills: some(bundle.each ?? []).map((one) => filled(model.flowing(one))),
       fill: filled(info),
+      tip: fills.at(-1) ?? filled(info),
       dash: bundle.wall !== undefined || (info && share === null && !bad && !alone) ? [5, 4] : [],
       alpha: path && !chosen ? 0.35 : 1,
     };
@@ -414,7 +420,7 @@ export class Painter {
   _ends(box, bundles) {
     const ends = bundles.map((bundle) => ({ ...this._look(bundle), at: bundle.points.at(-1), bundle })).sort((a, b) => a.at.x - b.at.x);
     if (!ends.some(({ at }) => at.way) && this.model.isAdded(box, bundles)) return this._foot(box, ends);
-    for (const { at: { x, y, way = DOWN }, width, edge, fill, alpha } of ends) {
+    for (const { at: { x, y, way = DOWN }, width, edge, tip: fill, alpha } of ends) {
       const half = Math.max(3.5, width / 2 + 2);
       const side = (by) => [x - FOOT * way.x + by * way.y, y - FOOT * way.y + by * way.x];
       this._shape([side(-half), side(half), [x, y]], { edge, alpha, fill: width < 3 ? edge : fill });
@@ -433,7 +439,7 @@ export class Painter {
     const parts = ends.length > 1 || !skipped ? ends.map((end) => [end, Number(end.info?.norm ?? 0), 0, 1]) : [[ends[0], skipped, 0, skipped], [ends[0], 1 - skipped, skipped, 1]];
     const sum = parts.reduce((all, [, size]) => all + size, 0);
     let x = left;
-    for (const [{ at, width, edge, fill, alpha }, size, from, to] of parts) {
+    for (const [{ at, width, edge, tip: fill, alpha }, size, from, to] of parts) {
       const here = sum > 0 && sum < Infinity ? (wide * size) / sum : wide / parts.length;
       const top = at.x - width / 2;
       this._shape([[top + from * width, box.y - FOOT], [top + to * width, box.y - FOOT], [x + here, y], [x, y]], { edge, fill, alpha });

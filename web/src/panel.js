@@ -1,11 +1,11 @@
 // The side panel: everything known of one node, group, or of the whole report.  Text only, never markup.
-import { element } from "./element.js";
+import { element, faint } from "./element.js";
 import { count, harmless, lookup, number, plural, shapeOf, targetName, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
 import { layerSwitch, standing } from "./layers_panel.js";
 import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
 import { apartNumbers, onEachRank, parametersOverRanks } from "./rank_panel.js";
-import { CUT, endNames, groupWords, meetingWords, nodeName, seedWords, told, wallWords } from "./words.js";
+import { CUT, endNames, groupWords, meetingWords, nodeName, seedWords, severitySign, told, wallWords } from "./words.js";
 
 const MOST_FLOWS = 200;
 const MOST_LEAVES = 100;
@@ -34,7 +34,7 @@ export class Panel {
     const { model } = this;
     return [
       element("h2", {}, ...inParts(targetName(meta.target) || "graph")),
-      element("p", { class: "faint", text: `${plural(model.size, "node")}, ${plural(model.data.leaves.node.length, "leaf", "leaves")} · torch ${meta.torch}` }),
+      faint("p", `${plural(model.size, "node")}, ${plural(model.data.leaves.node.length, "leaf", "leaves")} · torch ${meta.torch}`),
       model.pass?.error ? element("p", { class: "failed", text: `backward failed: ${visible(model.pass.error)}` }) : null,
       ...notes.map((note) => element("p", { text: visible(note) })),
       model.data.answer ? element("pre", { class: "answer", tabindex: "0", role: "group", "aria-label": "the answer in words", text: model.data.answer }) : null,
@@ -70,7 +70,7 @@ export class Panel {
     const info = model.flowing(bundle);
     return [
       element("h2", { text: endNames(model, bundle).join(" → ") }),
-      element("p", { class: "faint", text: [plural(edges.length + seeds.length, "edge"), "the gradient flows this way"].join(" · ") }),
+      faint("p", [plural(edges.length + seeds.length, "edge"), "the gradient flows this way"].join(" · ")),
       info ? this.facts("", this._numbers(info)) : null,
       edges.length ? flows(edges.length > 1 ? "edges" : "edge", rows, edges.length) : element("p", { text: seeds.map((root) => seedWords(model, root)).join(", ") }),
     ];
@@ -82,7 +82,7 @@ export class Panel {
     const info = model.seed(root);
     return [
       element("h2", { text: seedWords(model, root) }),
-      element("p", { class: "faint", text: "the gradient that backward starts with" }),
+      faint("p", "the gradient that backward starts with"),
       info ? this.facts("", this._numbers(info, model.shape(node, output))) : null,
       element("p", {}, "given for ", this._link(node)),
     ];
@@ -94,7 +94,7 @@ export class Panel {
     const place = model.place(origin);
     return [
       element("h2", { text: wallWords(model, wall) }),
-      element("p", { class: "faint", text: CUT }),
+      faint("p", CUT),
       place && sourceOf(model.data.sources, place),
       flows("what came of it is used by", nodes.slice(0, MOST_FLOWS).map((node) => element("li", {}, this._link(node))), nodes.length),
     ];
@@ -109,7 +109,7 @@ export class Panel {
     const entering = model.entering(g);
     return [
       element("h2", { text: `${name}${times}` }),
-      element("p", { class: "faint", text: [...new Set([kind, visible(type), size, plural(leaves.length, "leaf", "leaves")])].filter(Boolean).join(" · ") }),
+      faint("p", [...new Set([kind, visible(type), size, plural(leaves.length, "leaf", "leaves")])].filter(Boolean).join(" · ")),
       this.facts("", [["module", kind === "module" ? visible(title) : ""], ["operations", kind === "repeat" && !type ? visible(title) : ""], ["called as", kind === "module" ? visible(label) : ""], ["expressions", kind === "repeat" && label !== name ? visible(label) : ""]]),
       this.shown({ group: g }),
       entering ? this.facts("gradient entering", [...this._numbers(entering), ["of it", meetingWords(model, { group: g })]]) : null,
@@ -128,8 +128,8 @@ export class Panel {
     const values = model.data.nodes.values[node]?.[0];
     return [
       element("h2", { text: names[0] ?? nodeName(model, node) }),
-      element("p", { class: "faint", text: [model.op(node), `#${node}`, kind].filter(Boolean).map(visible).join(" · ") }),
-      names.length > 1 ? element("p", { class: "faint", text: `also ${names.slice(1).join(", ")}` }) : null,
+      faint("p", [model.op(node), `#${node}`, kind].filter(Boolean).map(visible).join(" · ")),
+      names.length > 1 ? faint("p", `also ${names.slice(1).join(", ")}`) : null,
       this.facts("", [
         ["raised, at", visible(model.data.nodes.raised[node] ?? "")],
         ["shape", this._shapes(node)],
@@ -141,8 +141,8 @@ export class Panel {
       origin ? sourceOf(model.data.sources, origin) : null,
       this.shown({ node }),
       ...this.findings([node]),
-      model.troubles.births.includes(node) ? element("p", { class: "failed", text: "⚠ One of the first nodes, in backward order, whose gradients are not finite." }) : null,
-      model.troubles.turn === node ? element("p", { class: "failed", text: `‖g‖ ${model.troubles.turnWords} here.` }) : null,
+      model.troubles.births.includes(node) ? element("p", { class: "failed", text: "✖ One of the first nodes, in backward order, whose gradients are not finite." }) : null,
+      ...model.troubles.marks.filter(([at]) => at === node).map(([, severity, words]) => element("p", { class: severity, text: `${severitySign(severity)}${/^(falls|grows|vanishes)/.test(words) ? "‖g‖ " : ""}${words}${words.includes(" from ") ? "" : " here"}.` })),
       this.formula(node),
       ...this._upstream(node),
       onEachRank(this.viewer, (pass) => model.upstreamIn(pass, node), model.names(node)[0]),
@@ -237,7 +237,7 @@ export class Panel {
     const total = rows.length + Math.max(model.incoming(node).length - MOST_FLOWS, 0);
     if (!total) return null;
     const words = meetingWords(model, { node });
-    const sum = total > 1 ? element("p", { class: "sum" }, "Σ ", element("span", { class: "value", text: told(model.upstream(node), shapeOf(model.shape(node))) }), words && element("span", { class: "faint", text: ` · ${words}` })) : null;
+    const sum = total > 1 ? element("p", { class: "sum" }, "Σ ", element("span", { class: "value", text: told(model.upstream(node), shapeOf(model.shape(node))) }), words && faint("span", ` · ${words}`)) : null;
     return flows(total > 1 ? `sum of ${count(total)} contributions` : "arrives", rows, total, sum);
   }
 
@@ -276,7 +276,7 @@ export class Panel {
     const shown = sorted.length > MOST_LEAVES ? [...sorted.slice(0, MOST_LEAVES / 2), null, ...sorted.slice(-MOST_LEAVES / 2)] : sorted;
     const rows = shown.map((node) =>
       node === null
-        ? element("li", { class: "faint", text: `… ${count(sorted.length - MOST_LEAVES)} between …` })
+        ? faint("li", `… ${count(sorted.length - MOST_LEAVES)} between …`)
         : element("li", {}, element("span", { class: "value", text: told(model.upstream(node), shapeOf(model.shape(node))) }), " ", this._link(node)),
     );
     return flows(`${which}, ${model.isSpread ? "furthest apart" : "largest gradient"} first`, rows, rows.length);
@@ -304,7 +304,7 @@ export class Panel {
     if (!path.length) return null;
     const rows = path.slice(-MOST_ON_PATH).map((edge) => this._flow(model.onEdge(edge), model.target[edge], "to", model.shape(model.target[edge], model.output[edge])));
     const list = flows(`strongest way from the root, ${plural(path.length, "edge")}`, rows, path.length);
-    list.append(element("p", { class: "faint", text: "The way whose weakest edge is largest." }));
+    list.append(faint("p", "The way whose weakest edge is largest."));
     return list;
   }
 }

@@ -1,6 +1,7 @@
 // Parts of the side panel that only need what they show.
-import { element } from "./element.js";
+import { element, faint } from "./element.js";
 import { count, lookup, visible } from "./format.js";
+import { severitySign } from "./words.js";
 
 /** @param link an element that leads to its node, or null */
 export function findingOf(finding, link) {
@@ -8,10 +9,10 @@ export function findingOf(finding, link) {
   return element(
     "article",
     { class: `finding ${finding.severity}` },
-    element("h3", { text: `${finding.severity} ${finding.rule} ${finding.name}` }),
+    element("h3", { text: `${severitySign(finding.severity)}${finding.severity} ${finding.rule} ${finding.name}` }),
     element("p", { text: visible(finding.message) }),
-    place ? element("p", { class: "faint", text: place }) : null,
-    ...finding.evidence.map((line) => element("p", { class: "faint", text: visible(line) })),
+    place ? faint("p", place) : null,
+    ...finding.evidence.map((line) => faint("p", visible(line))),
     finding.remedy ? element("p", { text: `→ ${visible(finding.remedy)}` }) : null,
     link,
   );
@@ -36,6 +37,6 @@ export function byNumber(things, numberOf) {
 
 /** A heading, rows, how many more there are, and what stands last. */
 export function flows(head, rows, total, last = null) {
-  const rest = total > rows.length ? element("li", { class: "faint", text: `… ${count(total - rows.length)} more` }) : null;
+  const rest = total > rows.length ? faint("li", `… ${count(total - rows.length)} more`) : null;
   return element("section", { class: "flows" }, element("h3", { text: head }), element("ul", {}, ...rows, rest), last);
 }

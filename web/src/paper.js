@@ -1,6 +1,6 @@
 // The drawing on white paper: as a whole, and on further sheets where it would be too small on one.
 import { LARGEST } from "./camera.js";
-import { element } from "./element.js";
+import { element, faint } from "./element.js";
 import { Painter } from "./paint.js";
 import { PAPER } from "./theme.js";
 
@@ -30,7 +30,7 @@ export function addSheets(viewer) {
     const view = { x: (column * SHEET.width) / zoom, y: (row * SHEET.height) / zoom, zoom };
     new Painter(canvas, viewer.model).paint({ ...viewer.scene(), hovered: null, selected: null, bar: null, view, size: SHEET, theme: PAPER, ratio: FINE });
     const place = [columns > 1 ? `column ${column + 1} of ${columns}` : "", rows > 1 ? `row ${row + 1} of ${rows}` : ""].filter(Boolean).join(", ");
-    return element("figure", { class: "sheet" }, element("figcaption", { class: "faint", text: place }), canvas);
+    return element("figure", { class: "sheet" }, faint("figcaption", place), canvas);
   });
   document.body.append(...sheets);
 }

@@ -1,5 +1,5 @@
 // What the side panel says of ranks: one gradient on each, and all parameters beside each other.
-import { element } from "./element.js";
+import { element, faint } from "./element.js";
 import { count, number, visible } from "./format.js";
 import { SPREAD, apart, toldApart } from "./ranks.js";
 import { told } from "./words.js";
@@ -21,7 +21,7 @@ export function onEachRank(viewer, read, name) {
     element("h3", { text: "‖g‖ on each rank" }),
     element("ul", {}, ...rows),
     parameter?.odd ? element("p", { class: "odd", text: visible(parameter.odd) }) : null,
-    parameter?.after ? element("p", { class: "faint", text: `.grad: ${parameter.after}` }) : null,
+    parameter?.after ? faint("p", `.grad: ${parameter.after}`) : null,
   );
 }
 
@@ -79,7 +79,7 @@ export function parametersOverRanks(viewer) {
   return element(
     "section", { class: "flows" },
     element("h3", { text: `parameters over ${count(ranks.size)} ranks, furthest apart first` }),
-    element("ul", {}, ...rows, more > 0 ? element("li", { class: "faint", text: `… ${count(more)} more${model.isSpread ? "" : ": choose the spread over ranks"}` }) : null),
+    element("ul", {}, ...rows, more > 0 ? faint("li", `… ${count(more)} more${model.isSpread ? "" : ": choose the spread over ranks"}`) : null),
   );
 }
 
@@ -89,7 +89,7 @@ function row(viewer, { name, info, odd, after }, nodes) {
   return element(
     "li", {},
     element("span", { class: "value", text: toldApart(info, told) }), " ", title,
-    after.startsWith("differs") ? element("span", { class: "faint", text: " · .grad\u00a0differs" }) : null,
+    after.startsWith("differs") ? faint("span", " · .grad\u00a0differs") : null,
     odd ? element("div", { class: "odd", text: visible(odd) }) : null,
   );
 }

@@ -61,7 +61,7 @@ function ratio(least, most) {
 export function toldApart({ state, each, least, most }, told) {
   if (state === "non-finite") {
     const bad = each.filter(([, info]) => info.state === "non-finite").map(([rank]) => rank);
-    return `⚠ not finite${bad.length === each.length ? "" : ` on ${namedRanks(bad)}`}`;
+    return `✖ not finite${bad.length === each.length ? "" : ` on ${namedRanks(bad)}`}`;
   }
   const ends = [least ?? each[0], most ?? each[0]].map(([, info]) => (info.state === "finite" && info.norm !== null ? number(info.norm) : told(info)));
   return ends[0] === ends[1] ? ends[0] : ends.join(" … ");

@@ -165,7 +165,7 @@ export class River {
       model.module(node) || nodeName(model, node),
       Number.isNaN(mid[row]) ? "" : `${unit} ${size(mid[row])}${spread}`,
       Number.isNaN(leaf[row]) ? "" : `leaves ${size(leaf[row])}`,
-      bad[row] ? `⚠ not finite at ${plural(bad[row], "node")}` : "",
+      bad[row] ? `✖ not finite at ${plural(bad[row], "node")}` : "",
       zero[row] ? `zero at ${plural(zero[row], "node")}` : "",
       `${to - from > 1 ? `nodes ${count(from)} to ${count(to - 1)}` : `node ${count(from)}`} of ${count(model.size)}`,
     ].filter(Boolean);

@@ -2,7 +2,7 @@
 import { shorten, visible } from "./format.js";
 import { withEach } from "./level.js";
 import { font, widthOf } from "./text.js";
-import { boxWords, flowWords, inRound, moreWords, seedWords, wallWords } from "./words.js";
+import { boxWords, flowWords, inRound, markWords, moreWords, seedWords, wallWords } from "./words.js";
 
 /** Pixels of an open group's heading, and of the bars in the box of a node that stands for several. */
 export const HEAD = 26;
@@ -20,9 +20,6 @@ const WIDEST = 300;
 /** A loop of so many rounds is a timeline. */
 const LONG = 48;
 const TIMELINE = { width: 440, height: 106 };
-
-/** Letters of the line that calls a module that have room in any case. */
-const BEGINNING = 26;
 
 /** A module of so many parts is told by a strip of them, as a repeat is. */
 const MANY_PARTS = 10;
@@ -48,7 +45,7 @@ export const taller = (model, height) => Math.max(model.isPair ? 0 : Math.min(CA
 export function stripOf(model, box) {
   const at = (x, y, height) => ({ x, y, width: box.width - 2 * x, height: height + taller(model, height) });
   if (box.open) return box.bars ? at(10, HEAD - 3, 16) : null;
-  if (box.group !== undefined) return hasStrip(model, box) ? at(10, 25, (isLong(model, box) ? TIMELINE : REPEAT).height - 46) : null;
+  if (box.group !== undefined) return hasStrip(model, box) ? at(10, 25 + callOf(model, box).height, (isLong(model, box) ? TIMELINE : REPEAT).height - 46) : null;
   return box.bars ? at(14, box.height - BARS - taller(model, BARS) - 4, BARS) : null;
 }
 
@@ -60,12 +57,24 @@ export const hasStrip = (model, box) => Boolean(box.bars) || hasRounds(model, bo
 export const TITLE = font(12, 600);
 export const LABEL = font(11);
 
+/** What stands behind the name of a closed group that the verdict is about. */
+export function groupMark(model, box) {
+  const mark = markWords(model, box);
+  return mark && ` · ${mark}`;
+}
+
+/** The line of a closed module that calls it, where nothing else tells which it is, and its height. */
+export function callOf(model, box) {
+  const { called } = boxWords(model, box.each ? box : withEach(box));
+  return { called, height: called ? WORDS : 0 };
+}
+
 /** The lines of a node's box: its name, the user's words, its size. */
 export function linesOf(model, box) {
   const { node, bars } = box;
-  const turn = model.troubles.words(box);
+  const mark = markWords(model, box);
   return {
-    title: shorten(visible(bars ? inRound(model, node) : model.title(node)), 40, model.isLeaf(node)) + (turn && ` · ${turn}`),
+    title: shorten(visible(bars ? inRound(model, node) : model.title(node)), 40, model.isLeaf(node)) + (mark && ` · ${mark}`),
     label: shorten(visible(model.label(node)), 60),
     shape: model.shape(node).replace(/ float32$/, ""),
   };
@@ -79,8 +88,10 @@ export const sizeOf = (model) => (box) => {
     const isTall = hasStrip(model, box);
     const { width: least, height } = isLong(model, box) ? TIMELINE : isTall ? REPEAT : CLOSED;
     const { name, type, called, times, size } = boxWords(model, withEach(box));
-    const width = Math.min(Math.max(least, Math.ceil(widthOf(name + times, TITLE) + widthOf(`${type || called.slice(0, BEGINNING)} ${isTall ? "" : size}`, LABEL)) + 48), Math.max(least, WIDEST));
-    return { width, height: height + (meets ? WORDS : 0) + (height > CLOSED.height ? taller(model, 20) : 0) };
+    const marked = Math.ceil(widthOf(groupMark(model, box), TITLE));
+    const title = Math.ceil(widthOf(name + times, TITLE)) + 48 + marked;
+    const width = Math.min(Math.max(least, title + Math.ceil(widthOf(`${type} ${isTall ? "" : size}`, LABEL)), Math.ceil(widthOf(called, LABEL)) + 34), Math.max(least, WIDEST + marked));
+    return { width, least: marked && title, height: height + (called ? WORDS : 0) + (meets ? WORDS : 0) + (height > CLOSED.height ? taller(model, 20) : 0) };
   }
   const { title, label, shape } = linesOf(model, box);
   const size = model.isSpread || box.bars ? "‖g‖ 0.0001234 … 0.0001234" : "‖g‖ 0.0001234";

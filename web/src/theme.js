@@ -36,5 +36,4 @@ function forced() {
 
 const hex = (color) => `#${(color.match(/[\d.]+/g) ?? [0, 0, 0]).slice(0, 3).map((part) => Math.round(part).toString(16).padStart(2, "0")).join("")}`;
 
-export const severitySign = (severity) => (severity === "information" ? "△ " : severity ? "⚠ " : "");
 export const severityColor = (severity, theme) => ({ error: theme.bad, warning: theme.warning, information: theme.teal })[severity];

@@ -1,5 +1,6 @@
 // Where something is wrong: findings, and gradients that stop being finite.  Knows nothing of the screen.
 import { append } from "./bucket.js";
+import { absentOf } from "./words.js";
 
 const GRAVITY = { error: 3, warning: 2, information: 1 };
 const LEVELS = ["", "information", "warning", "error"];
@@ -7,14 +8,16 @@ const LEVELS = ["", "information", "warning", "error"];
 export class Troubles {
   /** For the pass that the model looks at now. */
   constructor(model) {
+    this.model = model;
     this.findingsAt = new Map();
     for (const finding of model.data.findings) {
       if (finding.node) append(this.findingsAt, finding.node.id, finding);
     }
     this.births = [...new Set(model.passes.flatMap((pass) => births(model, pass)))].sort((a, b) => a - b);
-    /** Where gradients fall or grow most, how bad that is, and what they do; where something is worse or said it stays unmarked. */
-    const isSaid = this.births.length || model.data.findings.length;
-    [this.turn, this.turnSeverity, this.turnWords] = (isSaid ? [] : model.data.calls?.find(([number]) => number === model.pass?.number)?.[6]?.[0]) ?? [];
+    /** What the verdict is about, worst first: the node, or -1 where a line alone is meant, how bad it is, what happens there, and the place of the line, or -1. */
+    const { calls, graph, ranks } = model.data;
+    const isItsRank = model.rank === (ranks?.shown ?? null);
+    this.marks = (isItsRank && calls?.find(([, of, pass]) => of === graph && pass === model.passNumber)?.[6]) || [];
     this.gravity = this._nodes(model);
     this.inGroup = enclosing(model, this.gravity);
     this.places = this._places();
@@ -30,21 +33,27 @@ export class Troubles {
     return LEVELS[this.inGroup[group]];
   }
 
-  /** The worst at a box: at all that it stands for. */
-  at({ node, group, each }) {
-    if (each?.length > 1) return LEVELS[each.reduce((worst, one) => Math.max(worst, one.node === undefined ? this.inGroup[one.group] : this.gravity[one.node]), 0)];
-    return node === undefined ? this.inside(group) : this.atNode(node);
+  /** The worst at a box: at all that it stands for. What is only worth a look is said by the innermost box, and by that which lacks modules. */
+  at(box) {
+    const { node, group, each, open } = box;
+    const of = (one) => (one.node === undefined ? this.inGroup[one.group] : this.gravity[one.node]);
+    const worst = LEVELS[each?.length > 1 ? each.reduce((most, one) => Math.max(most, of(one)), 0) : of({ node, group })];
+    if (worst && !(open && worst === "information")) return worst;
+    return group !== undefined && absentOf(this.model, group, Boolean(box.bars)) ? "information" : "";
   }
 
-  /** What the gradients do at an operation, or in one of those that are drawn as it. */
-  words({ node, each }) {
-    return this.turn !== undefined && (node === this.turn || each?.some((one) => one.node === this.turn)) ? this.turnWords : "";
+  /** What gradients do in a box that is not open, or at one of those that are drawn as it. */
+  words({ node, group, each, bars }) {
+    const isIn = (one, at) => one && (one.node === undefined ? this.model.isInside(at, one.group) : one.node === at);
+    const found = this.marks.filter(([at]) => at >= 0 && (each ?? bars ?? [{ node, group }]).some((one) => isIn(one, at)));
+    const [first, ...others] = new Set(found.map(([, , words]) => words));
+    return first ? first + (others.length ? ` and ${others.length} more` : "") : "";
   }
 
   _nodes(model) {
     const gravity = new Uint8Array(model.size);
     for (const node of this.births) gravity[node] = GRAVITY.error;
-    if (this.turn !== undefined) gravity[this.turn] = GRAVITY[this.turnSeverity];
+    for (const [node, severity] of this.marks) if (node >= 0) gravity[node] = Math.max(gravity[node], GRAVITY[severity]);
     for (const [node, findings] of this.findingsAt) {
       for (const { severity } of findings) gravity[node] = Math.max(gravity[node], GRAVITY[severity] ?? 0);
     }

@@ -147,10 +147,11 @@ export class Viewer extends Drawing {
     if (over > 0) this.pan(-over, 0);
   }
 
-  /** The whole, or of what does not fit what is most of it, or where it begins. */
+  /** The whole, or of what does not fit what is most of it, or where it begins, with the worst that the verdict is about. */
   _home() {
     const group = mainGroup(this.model, this.open);
-    this._look(this.boxes.get(`g${group}`)?.open ? `g${group}` : this._rootKey());
+    const [node] = this.model.troubles.marks.find(([node]) => node >= 0) ?? [];
+    this._look(this.boxes.get(`g${group}`)?.open ? `g${group}` : this._rootKey(), node === undefined ? null : this.keyOf({ node }));
     this._choose(null);
     this.code.begin(this.model.templates.contents(group).members);
   }
@@ -339,7 +340,7 @@ export class Viewer extends Drawing {
     this.layouts.forget();
     this._arrange();
     this._rescale();
-    if (isAsPlaced) this._look(this.placed.key);
+    if (isAsPlaced) this._look(this.placed.key, this.placed.marked);
     this.select(this.thing(this.selected) ? this.selected : null);
     if (this.passes) this.passes.value = String(this.call);
     if (this.ranks) this.ranks.value = String(rank);

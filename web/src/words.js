@@ -12,7 +12,7 @@ export function told(info, shape) {
   if (info.words !== undefined) return info.words;
   if (info.span) return toldAmong(info);
   if (info.each) return toldApart(info, told);
-  if (info.state === "non-finite") return `⚠ ${[info.nan && `${info.nan} NaN`, info.inf && `${info.inf} Inf`].filter(Boolean).join(" ")}`;
+  if (info.state === "non-finite") return `✖ ${[info.nan && `${info.nan} NaN`, info.inf && `${info.inf} Inf`].filter(Boolean).join(" ")}`;
   if (info.state === "zero") return "0";
   if (info.state !== "finite") return info.state === "none" ? "no grad" : "not reached";
   if (info.values && info.values.length <= FEW) return tensor(info.values, shape ?? (info.values.length > 1 ? [info.values.length] : []));
@@ -22,7 +22,7 @@ export function told(info, shape) {
 /** `0.61–0.84`, of what a box stands for, and for how many of them that holds. */
 function toldAmong({ state, span, many, of }) {
   const ends = [...new Set(span.map((info) => told({ ...info, values: null })))].join("–");
-  const what = state === "finite" ? ends : state === "non-finite" ? "⚠ not finite" : told({ state });
+  const what = state === "finite" ? ends : state === "non-finite" ? "✖ not finite" : told({ state });
   return many < of ? `${what} in ${many} of ${of}` : what;
 }
 
@@ -106,7 +106,8 @@ export function groupWords(model, group, title = model.group(group).title, isOnc
 }
 
 /** ` · not called: experts.5`, what was never called of the list that a repeat is of; where it is drawn `isOnce`, in any of its rounds. */
-function absentOf(model, group, isOnce) {
+export function absentOf(model, group, isOnce) {
+  if (!model.data.absent.length) return "";
   const alike = (path) => (isOnce ? path.replace(/\d+/g, "*") : path);
   const lists = model.group(group).title.split(" → ").map((list) => alike(list.replace(/\.?\*$/, "")));
   const found = model.data.absent.map((path) => path.split(".")).filter((path) => lists.includes(alike(path.slice(0, -1).join("."))));
@@ -154,6 +155,15 @@ function within(model, group, title) {
     return parts.slice(start).join(".");
   }
   return title;
+}
+
+/** The sign before what is in trouble, as in a terminal. */
+export const severitySign = (severity) => ({ error: "✖ ", warning: "▲ ", information: "△ " })[severity] ?? "";
+
+/** What the verdict says of a box, unless it says that itself of gradients that meet there. */
+export function markWords(model, box) {
+  const words = model.troubles.words(box);
+  return words.includes(" cancel ") && meetingWords(model, box).includes("cancel") ? "" : words;
 }
 
 export const CUT = "history cut here";
@@ -212,7 +222,7 @@ export function described(viewer, box) {
   return `${alarm(model.troubles.at(box))}${name}${times}, ${size}${gradient}`;
 }
 
-const alarm = (severity) => (severity ? `⚠ ${severity}: ` : "");
+const alarm = (severity) => (severity ? `${severitySign(severity)}${severity}: ` : "");
 
 /** The gradient on a line; `· sum of 3 edges` where it stands for three, of one layer where it stands for those of several. */
 export function flowWords(model, bundle) {

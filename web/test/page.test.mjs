@@ -294,7 +294,7 @@ test("no box is called by a number alone, and each module has its class", oncePe
     await page.evaluate(() => window.gradscope.openAll());
     const texts = [...`${first}${await savedSvg(page)}`.matchAll(/<text[^>]*font-weight="(\d+)"[^>]*>([^<]*)<\/text>/g)];
     const titles = texts.filter(([, weight]) => weight === "600").map(([, , text]) => text);
-    assert.deepEqual(titles.filter((text) => /^[▾▸⚠ ]*([\d.*]+|self|.)( ×[\d,]+)?$/.test(text) && !/^[▾▸⚠x]$/.test(text)), [], name);
+    assert.deepEqual(titles.filter((text) => /^[▾▸✖▲△ ]*([\d.*]+|self|.)( ×[\d,]+)?$/.test(text) && !/^[▾▸✖▲△x]$/.test(text)), [], name);
     for (const one of known) assert.ok(texts.some(([, , text]) => text === one), `${one} in ${titles}`);
     await page.closed();
   }
@@ -638,7 +638,7 @@ test("without findings it opens where gradients stop being finite", oncePerPage,
 test("every state of a gradient is told apart", oncePerPage, async () => {
   const page = await opened("states");
   const text = await page.locator(".list").evaluate((list) => list.textContent);
-  for (const words of ["zero, leaf, gradient 0", "none, leaf, gradient no grad", "skipped, leaf, gradient not reached", "nan, leaf, gradient ⚠ 4096 NaN"]) assert.ok(text.includes(words), words);
+  for (const words of ["zero, leaf, gradient 0", "none, leaf, gradient no grad", "skipped, leaf, gradient not reached", "nan, leaf, gradient ✖ 4096 NaN"]) assert.ok(text.includes(words), words);
   const svg = await savedSvg(page);
   // Lines: dashed where nothing flows, magenta where it is not finite.
   for (const line of [/stroke="#8b95a3" stroke-width="1" stroke-dasharray="5 4"/, /fill="none" stroke="#ad1450" stroke-width="3"/]) assert.match(svg, line);
@@ -730,6 +730,73 @@ test("where next to nothing is left for all leaves, the page marks it", oncePerP
   await page.closed();
 });
 
+test("a comparison opens with how far apart gradients are, as its picture tells", oncePerPage, async () => {
+  const page = await opened("distant");
+  const told = await page.evaluate(() => {
+    const { drawing, shown, model } = window.gradscope;
+    const on = (edge) => shown.onLine(drawing.bundles.find(({ edges }) => edges.includes(edge)));
+    return [...model.source.keys()].map((edge) => [model.title(model.target[edge]), on(edge).words, on(edge).color ?? "", shown.of({ node: model.target[edge] }).words]);
+  });
+  assert.deepEqual(told.filter(([title]) => title === "a").map(([, words, , inBox]) => [words, inBox]), [["50%", "50%"]]);
+  assert.deepEqual(told.filter(([title]) => title === "b").map(([, words, color]) => [words, color]), [["=", ""]]);
+  assert.match(await page.locator("footer").textContent(), /‖A - B‖ in % of the larger ‖g‖.*less – more/);
+  await page.closed();
+});
+
+test("what the verdict is about is marked in the innermost box, at its line and in words", oncePerPage, async () => {
+  const page = await opened("marked", WIDE);
+  const rsqrt = report("marked").graph.nodes.filter(({ op }) => op.startsWith("Rsqrt")).at(-1).id;
+  const isClosed = await page.evaluate((node) => {
+    const { boxes, model } = window.gradscope;
+    return [...boxes.values()].some((box) => !box.open && box.bars?.some(({ group }) => group !== undefined && model.isInside(node, group)));
+  }, rsqrt);
+  assert.ok(isClosed);
+  const words = [...(await savedSvg(page)).matchAll(/<text[^>]*fill="([^"]*)"[^>]*>([^<]*)<\/text>/g)].filter(([, , text]) => /[△]|grows/.test(text));
+  assert.deepEqual(words.map(([, , text]) => text), ["△", "· grows ×40"]);
+  assert.equal(new Set(words.map(([, color]) => color)).size, 1);
+  assert.equal(await page.locator(".code .line", { hasText: "bent.rsqrt()" }).locator(".guilt").textContent(), " △ grows ×40");
+  assert.equal(await page.locator(".code .guilt", { hasText: "△" }).count(), 1);
+  assert.match(await page.locator("footer").textContent(), /△ see above/);
+  assert.doesNotMatch(await page.locator("footer").textContent(), /[✖▲]/);
+  // Of a leaf that has no line of its own those that take it are marked.
+  await page.evaluate((node) => {
+    const { model, code } = window.gradscope;
+    model.troubles.marks.push([node, "warning", "2 gradients cancel 75.2 %", -1]);
+    code.show();
+  }, nodeOf(report("marked"), "blocks.3.norm.scale"));
+  assert.match(await page.locator(".code .line", { hasText: "self.scale * x" }).locator(".guilt").textContent(), /^ ▲ blocks.3.norm.scale: 2 gradients cancel 75.2 %$/);
+  await page.evaluate((node) => window.gradscope.reveal({ node }), rsqrt);
+  assert.match(await panel(page), /△ ‖g‖ grows ×40 here/);
+  await page.closed();
+});
+
+test("the first view has what is marked with the numbers that leave it, and no box that is cut where it need not be", oncePerPage, async () => {
+  for (const height of [900, 620, 480]) {
+    const page = await opened("marked", { isAsItOpens: true, viewport: { width: 1400, height } });
+    const { zoom, below, cut } = await page.evaluate((node) => {
+      const { drawing, view, canvas, model } = window.gradscope;
+      const bottom = view.y + canvas.clientHeight / view.zoom;
+      const box = drawing.boxes.find((one) => !one.open && (one.bars ?? [one]).some(({ group }) => group !== undefined && model.isInside(node, group)));
+      const ends = drawing.bundles.filter(({ from, label }) => from === box.key && label).map(({ label }) => label.y + 6);
+      const isCut = (one) => !one.open && [view.y, bottom].some((edge) => one.y < edge && one.y + one.height > edge);
+      return { zoom: view.zoom, below: [box.y - view.y, bottom - Math.max(box.y + box.height, ...ends)], cut: drawing.boxes.filter(isCut).length };
+    }, report("marked").graph.nodes.filter(({ op }) => op.startsWith("Rsqrt")).at(-1).id);
+    assert.ok(zoom >= 1 && Math.min(...below) >= 0, `${height}: ${below}`);
+    assert.ok(cut <= (height < 900 ? 1 : 0), `${height}: ${cut}`);
+    await page.closed();
+  }
+});
+
+test("the call of a module without a name of its own stands on a line below", oncePerPage, async () => {
+  const page = await opened("marked", WIDE);
+  await page.evaluate(() => window.gradscope.fit());
+  const words = [...(await savedSvg(page)).matchAll(/<text[^>]*y="([\d.]+)"[^>]*>(judge\([a-z]+\)|Sequential)<\/text>/g)];
+  assert.deepEqual(words.map(([, , text]) => text).sort(), ["Sequential", "Sequential", "judge(fake)", "judge(real)"]);
+  const [title, call] = ["Sequential", "judge(fake)"].map((wanted) => Number(words.find(([, , text]) => text === wanted)[1]));
+  assert.ok(call - title > 10 && call - title < 18, `${call - title}`);
+  await page.closed();
+});
+
 test("what backward made is told by a ∂ before what it was made of", oncePerPage, async () => {
   const page = await opened("differentiated");
   const labels = await page.evaluate(() => [0, 1].map((node) => window.gradscope.model.label(node)));
@@ -756,7 +823,7 @@ test("one switch goes through the calls of all graphs, and Back returns", async 
   const saved = report("graphs");
   const choice = page.getByLabel("Backward pass");
   // A graph is unpacked when it is first asked for.
-  const shows = (...wanted) => page.waitForFunction((seen) => { const { model, passes } = window.gradscope; return String([model.data.graph, model.passNumber, model.size, passes.value]) === seen && window.gradscope.rest; }, String(wanted), { timeout: 5000 });
+  const shows = (...wanted) => page.waitForFunction((seen) => { const { model, passes } = window.gradscope; return String([model.data.graph, model.data.passes.indexOf(model.pass), model.size, passes.value]) === seen && window.gradscope.rest; }, String(wanted), { timeout: 5000 });
   const [one, other] = [saved, saved.others[0]].map(({ graph }) => graph.nodes.length);
   assert.deepEqual(await choice.locator("option").allTextContents(), ["backward call 1", "backward call 2", "backward call 3"]);
   await page.keyboard.press("]");
@@ -1044,7 +1111,7 @@ test("a strip has a tile for each layer and call, or two bars of a comparison, a
     assert.deepEqual([where, norm(size.split(" ")[1])], [call, told]);
     await page.mouse.click(x, y);
     assert.equal(await selectedNode(page), box.bars[2].node);
-    assert.equal(await page.evaluate(() => window.gradscope.model.passNumber), 1);
+    assert.equal(await page.evaluate(() => window.gradscope.model.data.passes.indexOf(window.gradscope.model.pass)), 1);
     assert.equal(norm((await facts(page, "upstream gradient"))["‖g‖"]), told);
     await page.mouse.click(x, y);
     assert.equal(await page.evaluate((key) => window.gradscope.boxes.get(key).picked, box.key), null);
@@ -1066,12 +1133,12 @@ test("equal blocks are drawn once, a bar opens one of them", async () => {
     const { left, top } = canvas.getBoundingClientRect();
     // The third bar from the left; the strip is 14 from each side and 11 above the lower edge.
     const at = { x: box.x + 14 + ((box.width - 28) * 2.5) / box.bars.length, y: box.y + box.height - 11 };
-    return { blocks: model.templates.of(repeat).rounds.length, frame, box, x: left + (at.x - view.x) * view.zoom, y: top + (at.y - view.y) * view.zoom };
+    return { blocks: model.rounds(repeat).length, frame, box, x: left + (at.x - view.x) * view.zoom, y: top + (at.y - view.y) * view.zoom };
   });
   assert.ok(blocks > 2 && frame.open && frame.bars.length === blocks);
   assert.deepEqual(await standing(page), [blocks]);
   const norms = box.bars.map(({ node }) => pass.gradients[pass.upstream[node][0]].norm);
-  const told = () => page.evaluate((key) => { const { model, boxes } = window.gradscope; return model.arriving(boxes.get(key)); }, box.key);
+  const told = () => page.evaluate((key) => { const { gradients, boxes } = window.gradscope; return gradients.of(boxes.get(key)); }, box.key);
   assert.deepEqual((await told()).span.map((info) => norm(info.norm)), [norm(Math.min(...norms)), norm(Math.max(...norms))]);
   assert.ok(new Set(box.bars.map(({ node }) => graph.nodes[node].op)).size === 1);
   await page.mouse.click(x, y);
@@ -1188,7 +1255,7 @@ test("the code tells at each line what arrives, and leads to its boxes and back"
   for (const [i, node] of made.entries()) {
     const { state, norm } = pass.gradients[pass.upstream[node.id][0]];
     if (state === "finite") assert.ok(Math.abs(Number(lines[i][2]) - norm) < 1e-3 * norm, lines[i].join());
-    else assert.match(lines[i][2], /⚠ 4 Inf/);
+    else assert.match(lines[i][2], /✖ 4 Inf/);
   }
   assert.match(lines[12][3], /●\sw12 0$/);
   await page.locator(".code button.line", { hasText: "x * w7" }).click();

@@ -8,20 +8,26 @@ text is in the compressed data and is shown by the viewer as text; only the titl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from gradscope.model.report import BackwardPass, Report
+from gradscope.escaping import visible
+from gradscope.model.report import BackwardPass, Graph, Report
 from gradscope.render.drawing.overlay import offered
 from gradscope.render.drawing.overlay import packed as overlaid
 from gradscope.render.drawing.pack import compressed, histograms, pack
-from gradscope.render.drawing.scale import STEPS
-from gradscope.render.drawing.scene import Scene
+from gradscope.render.drawing.scale import STEPS, short
+from gradscope.render.drawing.scene import MOST_NAMED, Scene
 from gradscope.render.drawing.several import call_words
 from gradscope.render.drawing.verdict import Marks, Spot, verdict
-from gradscope.render.options import Options
+from gradscope.render.options import Options, Overlay
 from gradscope.render.words.page import asset, page
 from gradscope.simplify import Folding
+from gradscope.words import listed
+
+ALONE = ("only in A", "only in B")
+"""What is said of edges that only one side of a comparison has."""
 
 MOST_LOOKED_AT = 100_000
 """Nodes, counted for each of several calls, for which the page says a verdict."""
@@ -51,14 +57,30 @@ def _packed(report: Report, options: Options, is_first: bool) -> dict[str, Any]:
     """One graph with all that its boxes may show."""
     found = offered(report, options.overlay if is_first else None)
     packed = pack(report, every_value=options.values)
-    return {**packed, "overlays": list(map(overlaid, found))}
+    overlays = list(map(overlaid, found))
+    if is_first and options.overlay is not None and options.overlay.is_ratio:
+        overlays.insert(0, _apart(options.overlay, overlays[0]))
+    return {**packed, "overlays": overlays}
+
+
+def _apart(overlay: Overlay, ratio: dict[str, object]) -> dict[str, object]:
+    """What the picture of a comparison tells of each edge that both sides have, as a page reads it:
+    how far apart their gradients are, and that in words."""
+    both = {edge: mark for edge, mark in overlay.edges.items() if mark.words not in ALONE}
+    by_norm = any(mark.words.startswith("≥") for mark in both.values())
+    return {
+        **ratio,
+        "name": "‖A - B‖ in % of the larger ‖g‖",
+        "meaning": "less – more" + "; ≥: at least, by norms alone" * by_norm,
+        "apart": {edge: [mark.weight, mark.words] for edge, mark in both.items()},
+    }
 
 
 def _of_all(report: Report, options: Options) -> dict[str, Any]:
     """What holds of all graphs: every backward call as its number, its graph and its place there,
-    what made it, whether it failed, its verdict, and the nodes that this is about, in the order in
-    which the program made them; which of them and which overlay is shown first; and what is said in
-    words."""
+    what made it, whether it failed, its verdict, and the nodes and lines that this is about, in the
+    order in which the program made them; which of them and which overlay is shown first; and what
+    is said in words."""
     calls = [
         (one, graph, place)
         for graph, held in enumerate(report.graphs)
@@ -94,8 +116,20 @@ def _about(
         scene = Scene(held, asked)
         # The page finds itself what is not finite.
         spots = (spot for spot in Marks(scene).spots if spot.severity != "error")
-        said, marked = verdict(scene), [*spots]
+        said, marked = verdict(scene), [*spots, *_incomplete(held.graph)]
     return call_words(held.graph, backward), bool(backward.error), said, marked
+
+
+def _incomplete(graph: Graph) -> Iterator[Spot]:
+    """The lines that call modules of a list of which others were never called, with these."""
+    told = set()
+    for call in graph.calls if graph.absent else ():
+        home = call.path.rpartition(".")[0]
+        names = [short(path) for path in graph.absent if path.rpartition(".")[0] == home]
+        words = f"not called: {listed(map(visible, names), MOST_NAMED)}"
+        if call.origin is not None and names and (words, call.origin) not in told:
+            told.add((words, call.origin))
+            yield Spot(-1, "information", words, call.origin)
 
 
 def _stored(name: str, number: int, data: object) -> str:
