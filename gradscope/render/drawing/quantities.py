@@ -12,15 +12,14 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.beside import Calls, TermShares
 from gradscope.render.drawing.facts import meeting, opposing, residuals, skipped, up_to
 from gradscope.render.drawing.listing import Made
-from gradscope.render.drawing.scale import odd, short, span, strip
-from gradscope.render.drawing.scene import MOST_NAMED, Scene, state_word
+from gradscope.render.drawing.scale import odd, span, strip
+from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.verdict import Spot
 from gradscope.render.words.numbers import size
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import BADGES, INKS, Glyphs
 from gradscope.simplify.gradients import combine, middle
 from gradscope.simplify.view import Item
-from gradscope.words import listed
 
 STRIP = 12
 """Cells of the strip of a line that made several values."""
@@ -158,14 +157,4 @@ class Quantities:
         cut = self.scene.cut(node for piece in parts for node in piece.nodes)
         if whole is not None and not (whole.nodes or whole.results):
             cut = "history cut here"  # by what made nothing
-        return [Part(" · ".join(filter(None, (*told, cut, self._not_called(parts)))), "dim")]
-
-    def _not_called(self, parts: Sequence[Made]) -> str:
-        """``not called: experts.5``: those of the lists whose modules these expressions call."""
-        graph, origins = self.scene.graph, {piece.origin for piece in parts}
-        here = (one for one in graph.calls if graph.absent and one.origin is not None)
-        called = (one.path for one in here if graph.origins[one.origin or 0] in origins)
-        lists = {path.rpartition(".")[0] for path in called}
-        names = (path for path in graph.absent if path.rpartition(".")[0] in lists)
-        told = listed(map(visible, map(short, names)), MOST_NAMED)
-        return told and f"not called: {told}"
+        return [Part(" · ".join(filter(None, (*told, cut))), "dim")]

@@ -20,9 +20,10 @@ from gradscope.render.drawing.scale import (
     Round,
     first_of_bulk,
     grown,
+    short,
     vanished,
 )
-from gradscope.render.drawing.scene import Scene
+from gradscope.render.drawing.scene import MOST_NAMED, Scene
 from gradscope.render.words.numbers import number
 from gradscope.render.words.text import BADGES, worst
 from gradscope.simplify.view import Frame, Item
@@ -41,9 +42,9 @@ MOST_CANCELLED = 2
 
 
 class Spot(NamedTuple):
-    """A node that the verdict is about: how bad it is, what it does in a few words, its line as an
-    index into the graph's origins, -1 for one that is not known, and whether what is meant is the
-    round that begins with it."""
+    """A node that the verdict is about, -1 where a line alone is: how bad it is, what it does in a
+    few words, its line as an index into the graph's origins, -1 for one that is not known, and
+    whether what is meant is the round that begins with it."""
 
     node: int
     severity: Severity
@@ -69,7 +70,7 @@ def _told(scene: Scene) -> Iterator[Told]:
     absent = _not_called(scene)
     if alarm(scene):
         yield _spoilt(scene), _turn(scene)
-    yield absent, ()
+    yield absent, [*_incomplete(scene.graph)]
     if alarm(scene) or scene.report.findings or scene.gradients is None:
         return
     rows = [*_in_a_row(scene)]
@@ -102,9 +103,7 @@ class Marks:
 
     @cached_property
     def spots(self) -> list[Spot]:
-        """The nodes that the verdict is about, worst first; none where there are findings."""
-        if self._scene.report.findings:
-            return []
+        """The nodes that the verdict is about, worst first."""
         found = [spot for _, some in _told(self._scene) for spot in some]
         return sorted(found, key=lambda spot: [*BADGES].index(spot.severity))
 
@@ -112,7 +111,8 @@ class Marks:
     def _drawn(self) -> list[Spot]:
         """Leaves say themselves what becomes of their gradients."""
         nodes = self._scene.graph.nodes
-        return [spot for spot in self.spots if nodes[spot.node].kind != "leaf"]
+        known = (spot for spot in self.spots if spot.node >= 0)
+        return [spot for spot in known if nodes[spot.node].kind != "leaf"]
 
     def of(self, item: Item | Frame) -> Spot | None:
         """The worst in an item, or of the rounds of what is drawn once for all."""
@@ -148,6 +148,18 @@ def _not_called(scene: Scene) -> str:
     paths = [*map(visible, scene.graph.absent)]
     whose = "were not called: their" if len(paths) > 1 else "was not called: its"
     return f"{listed(paths)} {whose} parameters get no gradient" if paths else ""
+
+
+def _incomplete(graph: Graph) -> Iterator[Spot]:
+    """The lines that call modules of a list of which others were never called, with these."""
+    told = set[tuple[str, int]]()
+    for call in graph.calls if graph.absent else ():
+        home = call.path.rpartition(".")[0]
+        names = [short(path) for path in graph.absent if path.rpartition(".")[0] == home]
+        words = f"not called: {listed(map(visible, names), MOST_NAMED)}"
+        if call.origin is not None and names and (words, call.origin) not in told:
+            told.add((words, call.origin))
+            yield Spot(-1, "information", words, call.origin)
 
 
 def _falls(scene: Scene) -> Told:

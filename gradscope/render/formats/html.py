@@ -8,23 +8,20 @@ text is in the compressed data and is shown by the viewer as text; only the titl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from gradscope.escaping import visible
-from gradscope.model.report import BackwardPass, Graph, Report
+from gradscope.model.report import BackwardPass, Report
 from gradscope.render.drawing.overlay import offered
 from gradscope.render.drawing.overlay import packed as overlaid
 from gradscope.render.drawing.pack import compressed, histograms, pack
-from gradscope.render.drawing.scale import STEPS, short
-from gradscope.render.drawing.scene import MOST_NAMED, Scene
+from gradscope.render.drawing.scale import STEPS
+from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.several import call_words
 from gradscope.render.drawing.verdict import Marks, Spot, verdict
 from gradscope.render.options import Options, Overlay
 from gradscope.render.words.page import asset, page
 from gradscope.simplify import Folding
-from gradscope.words import listed
 
 ALONE = ("only in A", "only in B")
 """What is said of edges that only one side of a comparison has."""
@@ -116,20 +113,8 @@ def _about(
         scene = Scene(held, asked)
         # The page finds itself what is not finite.
         spots = (spot for spot in Marks(scene).spots if spot.severity != "error")
-        said, marked = verdict(scene), [*spots, *_incomplete(held.graph)]
+        said, marked = verdict(scene), [*spots]
     return call_words(held.graph, backward), bool(backward.error), said, marked
-
-
-def _incomplete(graph: Graph) -> Iterator[Spot]:
-    """The lines that call modules of a list of which others were never called, with these."""
-    told = set()
-    for call in graph.calls if graph.absent else ():
-        home = call.path.rpartition(".")[0]
-        names = [short(path) for path in graph.absent if path.rpartition(".")[0] == home]
-        words = f"not called: {listed(map(visible, names), MOST_NAMED)}"
-        if call.origin is not None and names and (words, call.origin) not in told:
-            told.add((words, call.origin))
-            yield Spot(-1, "information", words, call.origin)
 
 
 def _stored(name: str, number: int, data: object) -> str:
