@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from gradscope.autograd.tensors import (
     address_of,
     dense_parts,
+    has_storage,
     is_fake,
     is_functorch_wrapped,
     storage_number,
@@ -102,6 +103,9 @@ def is_ordinary(tensor: torch.Tensor) -> bool:
 def has_data(still: torch.Tensor) -> bool:
     """Whether there are elements behind the metadata of a tensor, of whatever layout or class; of a
     distributed one the local part counts."""
+    # So is nearly every tensor, and has no parts.
+    if type(still) in _ORDINARY and _is_dense(still) and has_storage(still):
+        return has_memory(still)
     if is_fake(still):
         return False
     return all(map(has_memory, dense_parts(still)[0]))

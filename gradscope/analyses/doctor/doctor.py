@@ -166,10 +166,10 @@ class Doctor:
         return is_before
 
     @contextmanager
-    def _looking(self) -> Iterator[None]:
+    def _looking(self, *, briefly: bool = False) -> Iterator[None]:
         """What is done here is no part of the program, and a fault of ours is noted."""
         try:
-            with unseen(interrupts_wait=True):
+            with unseen(interrupts_wait=True, briefly=briefly):
                 yield
         except Exception as error:
             self._builder.note_unseen(error)
@@ -206,7 +206,8 @@ class Doctor:
             return None, False
         # Outside: it is the program's call, which Ctrl-C ends as ever.
         made.run()
-        with self._looking():
+        # The handlers were looked for just before the call.
+        with self._looking(briefly=True):
             serious = self._look_after(made)
         return made, serious
 

@@ -70,6 +70,7 @@ class Optimizers:
         self._numbered = 0
         self._has_searched = False
         self._last: set[int] = set()
+        self._there = (0, 0, 0)
         self._made: dict[int, None] = {}
         self._running: list[_Step] = []
         self._handles: list[Any] = []
@@ -127,7 +128,10 @@ class Optimizers:
 
     def note_call(self) -> None:
         """Backward is about to be called."""
-        self._last = {known.made for known in self._known.values()}
+        # Nearly every step finds those of the step before; to go through them takes longer.
+        there = self._numbered, len(self._known), len(self._made)
+        if there != self._there:
+            self._there, self._last = there, {known.made for known in self._known.values()}
 
     def places(self) -> list[int]:
         """The places that made those which lived when backward was called last, or live still, in
