@@ -133,13 +133,19 @@ class Aside:
 
     Args:
         note_fault: told of what would have been.
+        interrupts, briefly: as for :class:`HandlersWait`.
     """
 
-    def __init__(self, note_fault: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        note_fault: Callable[[Exception], None],
+        interrupts: bool = False,
+        briefly: bool = True,
+    ) -> None:
         self._note_fault = note_fault
+        self._waiting = HandlersWait(interrupts, briefly)
 
     def __enter__(self) -> None:
-        self._waiting = HandlersWait(briefly=True)
         self._waiting.__enter__()
         self._off = functions_off()
         self._off.__enter__()
@@ -238,21 +244,20 @@ def mode_removed(mode: TorchFunctionMode) -> Iterator[None]:
 
 
 @contextmanager
-def unseen(interrupts_wait: bool = False, briefly: bool = False) -> Iterator[None]:
+def unseen(interrupts_wait: bool = False) -> Iterator[None]:
     """Torch calls in the block reach no mode or tensor class of the program, record no history, and
     leave its random state alone.  Code of the program that is to run as it would by itself, as its
     hooks do, needs :func:`functions_on` inside; what is to have a history, ``enable_grad``.
 
     Args:
         interrupts_wait: whether Ctrl-C waits for the end of the block, as other signals do.
-        briefly: as :class:`HandlersWait`.
     """
     # Asking an unused CUDA for its state would start it, which takes memory and seconds.  The state
     # of the CPU is kept below, at a fourth of the cost: two such blocks are in every step.
     devices = range(cuda.device_count() if cuda.is_initialized() else 0)
     forked = torch.random.fork_rng(devices, device_type="cuda") if devices else nullcontext()
     # Of torch 2.6 a mode hears that this makes a device.
-    with HandlersWait(interrupts_wait, briefly), functions_off(), forked:
+    with HandlersWait(interrupts_wait), functions_off(), forked:
         random = torch.get_rng_state()
         # Taken off besides being switched off: `functions_on` inside would wake them again.
         modes = mode_stack()
