@@ -150,22 +150,18 @@ def _is_hollow(tensor: torch.Tensor) -> bool:
         return False
 
 
-_NOTHING = frozenset([int, float, bool, str, type(None), torch.dtype, torch.device])
-"""Types of what holds no tensor."""
-
-
 def flat_tensors(*containers: Any) -> list[torch.Tensor]:
     """The tensors in call arguments or results, also two levels down in lists, tuples and dicts."""
     found: list[torch.Tensor] = []
     level: Sequence[Any] = containers
     # Every call of torch comes by here, most of whose arguments are tensors and numbers.
-    tensor, nothing = torch.Tensor, _NOTHING
+    tensor = torch.Tensor
     for _ in range(3):
         deeper: list[Any] = []
         for item in level:
             if isinstance(item, tensor):
                 found.append(item)
-            elif type(item) in nothing:
+            elif item is None or type(item) is int or type(item) is float:
                 continue
             # Not by an `__iter__` or a `values` of the program's: torch does without them as well.
             elif isinstance(item, list):
