@@ -54,11 +54,13 @@ class HandlersWait:
         self._came: list[int] = []
 
     def __enter__(self) -> None:
-        if self._briefly and not HandlersWait._found:
+        known = HandlersWait._found if self._briefly else _NUMBERS
+        if self._briefly and self._interrupts:
+            known = (signal.SIGINT, *known)
+        if not known:
             return
         if HandlersWait._is_waiting or threading.get_ident() != threading.main_thread().ident:
             return
-        known = HandlersWait._found if self._briefly else _NUMBERS
         handlers = {one: _signals.getsignal(one) for one in known}
         # Else it is ignored, left to the system, or set by C code.
         self._handlers = {one: handler for one, handler in handlers.items() if callable(handler)}

@@ -320,7 +320,7 @@ def test_a_program_of_three_nodes_enters_few_modules(tmp_path: Path) -> None:
     lines = [line for line in done.stdout.splitlines() if line.startswith("[")]
     backward, doctor = map(ast.literal_eval, lines)
     assert 0 < len(backward) <= 90, backward
-    assert 0 < len(doctor) <= 180, doctor
+    assert 0 < len(doctor) <= 150, doctor
 
 
 def test_no_class_name_stands_twice() -> None:

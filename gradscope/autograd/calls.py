@@ -158,18 +158,24 @@ def own_grad(
         return torch.autograd.grad(starts, ends, given, True, create_graph, allow_unused=True)
 
 
-_signature = functools.cache(inspect.signature)
+@functools.cache
+def _parameters(function: Any) -> dict[str, Any]:
+    """The names of what a function takes, each with its default."""
+    parameters = inspect.signature(function).parameters.values()
+    return {one.name: one.default for one in parameters}
 
 
 def _given(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """The arguments of a call by name, for the program may give any by its place; None where they
     do not fit."""
-    try:
-        bound = _signature(function).bind(*args, **kwargs)
-    except TypeError:
+    # Not by `Signature.bind`, which takes as long as a small step.
+    known = _parameters(function)
+    given = dict(zip(known, args, strict=False)) | kwargs
+    # One given twice, or too many, is missing in the count.
+    if len(given) < len(args) + len(kwargs) or not given.keys() <= known.keys():
         return None
-    bound.apply_defaults()
-    return dict(bound.arguments)
+    given = known | given
+    return None if any(one is inspect.Parameter.empty for one in given.values()) else given
 
 
 def _differentiable(root: object) -> bool:

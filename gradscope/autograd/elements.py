@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from gradscope.autograd.tensors import (
     address_of,
     dense_parts,
+    has_storage,
     is_fake,
     is_functorch_wrapped,
     storage_number,
@@ -83,10 +84,11 @@ def is_small(tensor: torch.Tensor, most: int) -> bool:
 def is_plain(tensor: torch.Tensor) -> bool:
     """Whether a tensor is dense and computed by torch itself, not by a class of the program;
     whether it has data or not."""
-    return _has_no_code(tensor) and _is_dense(tensor)
+    return _has_no_code(tensor) and is_dense(tensor)
 
 
-def _is_dense(tensor: torch.Tensor) -> bool:
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements of a tensor are laid out by strides, and not sparse or nested."""
     return tensor.layout is torch.strided and not tensor.is_nested
 
 
@@ -96,12 +98,15 @@ def _has_no_code(tensor: torch.Tensor) -> bool:
 
 def is_ordinary(tensor: torch.Tensor) -> bool:
     """Whether a gradient is what nearly all are: dense, of no class but torch's own, with data."""
-    return type(tensor) is torch.Tensor and _is_dense(tensor) and has_memory(tensor)
+    return type(tensor) is torch.Tensor and is_dense(tensor) and has_memory(tensor)
 
 
 def has_data(still: torch.Tensor) -> bool:
     """Whether there are elements behind the metadata of a tensor, of whatever layout or class; of a
     distributed one the local part counts."""
+    # So is nearly every tensor, and has no parts.
+    if type(still) in _ORDINARY and is_dense(still) and has_storage(still):
+        return has_memory(still)
     if is_fake(still):
         return False
     return all(map(has_memory, dense_parts(still)[0]))
@@ -111,7 +116,7 @@ def is_released(tensor: torch.Tensor) -> bool:
     """Whether the memory of a tensor was given back, all of it or a part."""
     try:
         # So is nearly every parameter, and asked more quickly.
-        if type(tensor) in _ORDINARY and _is_dense(tensor) and not is_functorch_wrapped(tensor):
+        if type(tensor) in _ORDINARY and is_dense(tensor) and not is_functorch_wrapped(tensor):
             return _is_short(tensor)
         return any(map(_is_short, dense_parts(tensor)[0]))
     except RuntimeError:  # of a kind that has none

@@ -133,13 +133,19 @@ class Aside:
 
     Args:
         note_fault: told of what would have been.
+        interrupts, briefly: as for :class:`HandlersWait`.
     """
 
-    def __init__(self, note_fault: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        note_fault: Callable[[Exception], None],
+        interrupts: bool = False,
+        briefly: bool = True,
+    ) -> None:
         self._note_fault = note_fault
+        self._waiting = HandlersWait(interrupts, briefly)
 
     def __enter__(self) -> None:
-        self._waiting = HandlersWait(briefly=True)
         self._waiting.__enter__()
         self._off = functions_off()
         self._off.__enter__()
@@ -246,11 +252,13 @@ def unseen(interrupts_wait: bool = False) -> Iterator[None]:
     Args:
         interrupts_wait: whether Ctrl-C waits for the end of the block, as other signals do.
     """
-    # Asking an unused CUDA for its state would start it, which takes memory and seconds.
+    # Asking an unused CUDA for its state would start it, which takes memory and seconds.  The state
+    # of the CPU is kept below, at a fourth of the cost: two such blocks are in every step.
     devices = range(cuda.device_count() if cuda.is_initialized() else 0)
-    forked = torch.random.fork_rng(devices, device_type="cuda")
+    forked = torch.random.fork_rng(devices, device_type="cuda") if devices else nullcontext()
     # Of torch 2.6 a mode hears that this makes a device.
     with HandlersWait(interrupts_wait), functions_off(), forked:
+        random = torch.get_rng_state()
         # Taken off besides being switched off: `functions_on` inside would wake them again.
         modes = mode_stack()
         _pop(len(modes))
@@ -263,6 +271,7 @@ def unseen(interrupts_wait: bool = False) -> Iterator[None]:
                 yield
         finally:
             _push(modes)
+            torch.set_rng_state(random)
 
 
 def _pop(count: int) -> None:

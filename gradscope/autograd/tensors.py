@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
@@ -153,12 +153,16 @@ def _is_hollow(tensor: torch.Tensor) -> bool:
 def flat_tensors(*containers: Any) -> list[torch.Tensor]:
     """The tensors in call arguments or results, also two levels down in lists, tuples and dicts."""
     found: list[torch.Tensor] = []
-    level: list[Any] = list(containers)
+    level: Sequence[Any] = containers
+    # Every call of torch comes by here, most of whose arguments are tensors and numbers.
+    tensor = torch.Tensor
     for _ in range(3):
         deeper: list[Any] = []
         for item in level:
-            if isinstance(item, torch.Tensor):
+            if isinstance(item, tensor):
                 found.append(item)
+            elif item is None or type(item) is int or type(item) is float:
+                continue
             # Not by an `__iter__` or a `values` of the program's: torch does without them as well.
             elif isinstance(item, list):
                 deeper.extend(list.__iter__(item))

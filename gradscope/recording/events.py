@@ -71,13 +71,15 @@ _OVERWRITING = frozenset(_CHANGING.split())
 """What leaves nothing of the elements that it changes."""
 
 
-def _contents(function: str, args: tuple[Any, ...]) -> Iterable[torch.Tensor]:
+def _contents(
+    function: str, args: tuple[Any, ...], operands: list[torch.Tensor]
+) -> list[torch.Tensor]:
     """The operands whose elements come into the result."""
     if function == "new":
-        return ()
+        return []
     if function == "new_tensor":
         return flat_tensors(args[1:])
-    return flat_tensors(args[:1] if function in _OF_FIRST else args)
+    return flat_tensors(args[:1]) if function in _OF_FIRST else operands
 
 
 class TensorOrigin(NamedTuple):
@@ -186,12 +188,16 @@ class Events:
         self, func: Any, args: tuple[Any, ...], out: torch.Tensor, site: Site | None
     ) -> None:
         """A call has given a tensor that does not require grad."""
-        history = any(map(requires_grad, flat_tensors(args)))
+        operands = flat_tensors(args)
+        history = any(map(requires_grad, operands))
         made = TensorOrigin(site, name_of_call(func), torch.is_grad_enabled(), history)
         self._plain[out] = made
+        # Nearly every result of a step is made of plain data alone.
+        if not history and not self.cut_off:
+            return
         if made.function in HARMLESS or not (out.is_floating_point() or out.is_complex()):
             return
-        contents = [*_contents(made.function, args)]
+        contents = _contents(made.function, args, operands)
         known = [made] if any(map(requires_grad, contents)) else self.cut_off.get_all(contents)
         cut = next(filter(None, known), None)
         if cut is not None:

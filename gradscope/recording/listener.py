@@ -29,8 +29,11 @@ class Listener:
 
     ``glanced`` are the functions whose calls need no :meth:`route` as long as nobody else listens,
     none of which starts a backward pass: what is kept there is handed to :meth:`briefly`; of one
-    that is :data:`IGNORED` nobody hears.
+    that is :data:`IGNORED` nobody hears.  ``prepares``: the functions of which :meth:`before` is to
+    hear, None where that is all.
     """
+
+    prepares: tuple[Any, ...] | None = ()
 
     def __init__(self) -> None:
         self.glanced: dict[Any, Any] = {}
@@ -109,7 +112,8 @@ class Listeners:
         self.briefly = Listener().briefly
         self.route: Callable[[Any, FrameType], Any] | None = None
         self.unopened: tuple[None, ...] = ()
-        self._prepares = False
+        self._prepares_all = False
+        self._prepares: list[Any] = []
         self._are_started = False
 
     def add(self, listener: Listener) -> None:
@@ -130,7 +134,9 @@ class Listeners:
         self.unopened = (None,) * len(self.all)
         # Most want to hear of a call when it is over; what is asked before costs every call of
         # torch.
-        self._prepares = any(type(one).before is not Listener.before for one in listeners)
+        wanted = [one.prepares for one in listeners]
+        self._prepares_all = None in wanted
+        self._prepares = [func for funcs in wanted for func in funcs or ()]
         # One alone says how closely; several would each have to know what the others need.
         several = self._route_for_all if listeners else None
         self.route = listeners[0].route if len(listeners) == 1 else several
@@ -156,10 +162,13 @@ class Listeners:
         routes = [listener.route(func, frame) for listener in self.all]
         return IN_FULL if any(route is not IGNORED for route in routes) else IGNORED
 
+    def prepares(self, func: Any) -> bool:
+        """Whether anybody wants to hear of a call of this function before it is made."""
+        # By identity: a class of the program, whose `apply` it may be, need have no hash.
+        return self._prepares_all or any(func is one for one in self._prepares)
+
     def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """A call is about to be made; what each of them wants to have back after it."""
-        if not self._prepares:
-            return self.unopened
         with functions_off():
             return tuple(listener.before(func, args, kwargs) for listener in self.all)
 

@@ -224,6 +224,8 @@ class Recorder(Recording, TorchFunctionMode):
             self.failed = FailedCall.of(error, call, self.modules)
 
     def _before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        if not self.listeners.prepares(func):
+            return self.listeners.unopened
         try:
             with CompilerOff():
                 return self.listeners.before(func, args, kwargs)

@@ -142,8 +142,10 @@ class Spans:
             if len(self.latest) > MAX_LATEST:
                 self.settle()
             return
-        self.settle()
-        self._place(first, end, place, is_backward, forward)
+        # Nearly every pass makes no node, and what came last may wait.
+        if first < end:
+            self.settle()
+            self._place(first, end, place, is_backward, forward)
 
     def _place(
         self, first: int, end: int, place: int, is_backward: bool = False, forward: int = -1

@@ -47,7 +47,7 @@ def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...
         ignore: codes of rules that stay silent.
     """
     facts = Facts(report)
-    drafts = [(rule, draft) for rule in RULES.values() for draft in _drafts(rule, facts)]
+    drafts = [(rule, draft) for rule in RULES.about(facts) for draft in _drafts(rule, facts)]
     causes = [(rule, draft) for rule, draft in drafts if rule.before]
     found = [
         _signed(rule, draft, facts.step)

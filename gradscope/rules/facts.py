@@ -5,6 +5,7 @@ Knows no rule.  Nothing here walks by recursion: graphs may be chains of 100,000
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
@@ -114,6 +115,18 @@ class Facts:
     def loss(self) -> Number | None:
         """The loss of that call, where it was a number."""
         return next((step.loss for step in self.seen.steps if step.number == self.step), None)
+
+    def has_nonfinite(self) -> bool:
+        """Whether any number that was seen is NaN or infinite."""
+        seen, passes, graph = self.seen, self.report.passes, self.graph
+        outputs = (one for node in graph.nodes for one in node.outputs if one is not None)
+        tensors = itertools.chain(outputs, (leaf.tensor for leaf in graph.leaves))
+        return (
+            bool(seen.intakes or seen.spoiling_steps)
+            or isinstance(self.loss, str)
+            or any(info.state == "non-finite" for one in passes for info in one.gradients)
+            or any(one.nan or one.inf for one in tensors)
+        )
 
     def below(self, node: int) -> Iterable[int]:
         """The nodes to which a node sends gradients."""

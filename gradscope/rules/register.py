@@ -13,17 +13,19 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
+from operator import attrgetter
 from pathlib import Path
 from typing import get_args
 
 from gradscope.errors import TargetError
 from gradscope.handlers import let_pass
 from gradscope.model.observations import Finding
+from gradscope.rules.facts import Facts
 from gradscope.rules.rule import Agreement, Rule
 
 _CODE = re.compile(r"GS[1-9]\d{2,4}", re.ASCII)
@@ -77,7 +79,37 @@ _HEIRS = {
 """Of those, the ones whose findings another rule makes."""
 
 
-def _rules_in(module: str) -> Iterator[Rule]:
+def _sees(*names: str) -> Callable[[Facts], object]:
+    """Whether any such observation was made."""
+    return lambda facts: any(getattr(facts.seen, name) for name in names)
+
+
+_MISTAKES = _sees("mistaken_calls")
+_ACTIVITIES = _sees("activities")
+
+_ASKS: dict[str, Callable[[Facts], object]] = {
+    "derivative": _sees("functions"),
+    "errors": _sees("failure", "changes"),
+    "loop/clip_misplaced": _MISTAKES,
+    "loop/gradient_altered": _sees("alterations"),
+    "loop/gradients_accumulate": lambda facts: any(step.reused for step in facts.seen.steps),
+    "loop/growing_graph": _sees("carried"),
+    "loop/loss_broadcasts": _sees("broadcasts"),
+    "loop/stale_graph": _MISTAKES,
+    "missing/step_changes_nothing": _sees("effects"),
+    "missing/way_cut_off": _sees("cuts"),
+    "ranks": lambda facts: facts.report.ranks is not None,
+    "sizes/dead_units": _ACTIVITIES,
+    "sizes/faint_term": _sees("faint_terms", "cancelling_terms"),
+    "sizes/saturated_activation": _ACTIVITIES,
+    "values": Facts.has_nonfinite,
+}
+"""What a run must have for the rules in a folder, or for one alone, to find anything; those that
+are not here are asked about every run.  Most runs need no more than half of all rules."""
+
+
+@cache
+def _rules_in(module: str) -> tuple[Rule, ...]:
     """The rules of a module.
 
     Raises:
@@ -93,15 +125,15 @@ def _rules_in(module: str) -> Iterator[Rule]:
     ]
     if not kinds:
         raise ValueError(f"{module} holds no Rule with a code and a method look")
-    for kind in kinds:
-        rule = kind()
+    rules = tuple(kind() for kind in kinds)
+    for rule, kind in zip(rules, kinds, strict=True):
         if not _CODE.fullmatch(getattr(rule, "code", "")):
             raise ValueError(f"the code of {kind.__name__} is not GS and three to five digits")
         if not _NAME.fullmatch(getattr(rule, "name", "")):
             raise ValueError(f"the name of {rule.code} is not of small letters and -")
         if not set(rule.before.values()) <= set(get_args(Agreement)):
             raise ValueError(f"{rule.code}: before takes one of {', '.join(get_args(Agreement))}")
-        yield rule
+    return rules
 
 
 def _put(rules: dict[str, Rule], module: str) -> None:
@@ -111,6 +143,13 @@ def _put(rules: dict[str, Rule], module: str) -> None:
                 place = type(other).__module__
                 raise ValueError(f"{rule.code} {rule.name} has its code or name from {place}")
         rules[rule.code] = rule
+
+
+@cache
+def _places() -> list[tuple[str, str]]:
+    """The folder and the name of the file of each rule of ours."""
+    files = sorted(_FOLDER.glob("[!q]*/[!_]*.py"))
+    return [(path.parent.name, path.stem) for path in files]
 
 
 class Register(Mapping[str, Rule]):
@@ -138,17 +177,29 @@ class Register(Mapping[str, Rule]):
         """What is wrong with those that other packages bring."""
         return self._found[1]
 
+    def about(self, facts: Facts) -> list[Rule]:
+        """The rules that may find something in a report, by code; no other is imported."""
+        found = list(self.brought.values())
+        for chapter, name in _places():
+            asked = _ASKS.get(chapter) or _ASKS.get(f"{chapter}/{name}")
+            if asked is None or asked(facts):
+                found += _rules_in(f"{_PACKAGE}.{chapter}.{name}")
+        return sorted(found, key=attrgetter("code"))
+
     @cached_property
     def _own(self) -> dict[str, Rule]:
         rules: dict[str, Rule] = {}
-        for path in sorted(_FOLDER.glob("[!q]*/[!_]*.py")):
-            _put(rules, f"{_PACKAGE}.{path.parent.name}.{path.stem}")
+        for chapter, name in _places():
+            _put(rules, f"{_PACKAGE}.{chapter}.{name}")
         return rules
 
     @cached_property
     def _found(self) -> tuple[dict[str, Rule], tuple[str, ...]]:
+        entries = sorted(entry_points(group="gradscope.rules"), key=attrgetter("name"))
+        if not entries:
+            return {}, ()
         rules, problems = dict(self._own), []
-        for entry in sorted(entry_points(group="gradscope.rules"), key=lambda entry: entry.name):
+        for entry in entries:
             try:
                 _put(rules, entry.module)
             except Exception as error:

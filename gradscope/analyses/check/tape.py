@@ -78,6 +78,8 @@ class Tape(Listener):
         self.taped = [one for one in self.taped if freed.isdisjoint(range(one.first, one.end))]
         self._recount()
 
+    prepares = None
+
     def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
         """The call that is about to be made, its operands as they are now; None when it can neither
         make history nor go on from where history was cut."""

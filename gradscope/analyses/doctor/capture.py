@@ -227,9 +227,7 @@ class Capture(MeasuredCall):
             else:
                 self._arrived[node] = self.table.add(gradient)
         for (dtype, _), pairs in kinds.items():
-            # After create_graph a `.grad` has a history, and its norm would have one, too.
-            with torch.no_grad():
-                norms = torch.stack(torch._foreach_norm([one for _, one in pairs])).tolist()
+            norms = torch.stack(torch._foreach_norm([one for _, one in pairs])).tolist()
             are_sure, name = are_exact(norms), name_of(dtype)
             for (node, gradient), norm in zip(pairs, norms, strict=True):
                 is_sure = are_sure or is_exact(norm, gradient)

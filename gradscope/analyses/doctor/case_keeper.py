@@ -11,6 +11,7 @@ from gradscope.analyses.doctor.cases import watched_case
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import ReportBuilder
 from gradscope.analyses.training.used_gradients import Fate
+from gradscope.autograd.isolation import unseen
 from gradscope.model.report import Report
 from gradscope.model.request import HANDFUL, Examination
 from gradscope.words import count
@@ -109,6 +110,10 @@ class CaseKeeper:
         elsewhere = self._is_new(made)
         if self._is_serious or not (first or trouble or (made.is_full and (odd or elsewhere))):
             return False
+        with unseen():
+            return self._take(made, trouble=trouble, first=first, elsewhere=elsewhere)
+
+    def _take(self, made: Capture, *, trouble: bool, first: bool, elsewhere: bool) -> bool:
         case = watched_case(self._listener, made)
         if elsewhere and self._examination.every_place:
             self._firsts.append(case.plain())

@@ -155,8 +155,8 @@ def _part(tensor: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
 
 def _range_of(tensor: torch.Tensor) -> tuple[int, int]:
     start = address_of(tensor)
-    if not tensor.numel():
-        return start, start
+    if tensor.is_contiguous():
+        return start, start + tensor.nbytes
     reach = sum(
         (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
     )

@@ -71,8 +71,9 @@ class KnownCut(Cut, eq=False, gc=True):
         if self.first is None:
             self.first = list(leaves)
             return
-        known = set(map(id, self.behind()))
-        fresh = [leaf for leaf in leaves if id(leaf) not in known]
+        # Asked one by one: where each call has a leaf of its own, thousands are known.
+        known = set(map(id, self.first))
+        fresh = [leaf for leaf in leaves if id(leaf) not in known and leaf not in self.later]
         self.vain = 0 if fresh else self.vain + 1
         for leaf in fresh:
             self.later[leaf] = True

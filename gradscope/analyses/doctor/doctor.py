@@ -7,8 +7,8 @@ at the end of the run (which parameters never got a gradient) is told then.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 # By name, so that a program may put another clock into the module.
 from time import monotonic
@@ -28,7 +28,7 @@ from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.analyses.doctor.step_tracker import StepTracker
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.elements import is_small
-from gradscope.autograd.isolation import unseen
+from gradscope.autograd.isolation import Aside, CompilerOff, unseen
 from gradscope.autograd.nodes import op_name
 from gradscope.autograd.numbers import SMALL
 from gradscope.errors import Fault, GradscopeError, NoGraph
@@ -132,7 +132,7 @@ class Doctor:
         if self._is_over or self._is_passed_over():
             return self.recorder.let_run(call)
         if call.accumulates and self._selector.waits:
-            with self._looking():
+            with self._looking(), unseen():
                 self._selector.settle()
         why = self._enough()
         if why is not None:
@@ -165,14 +165,10 @@ class Doctor:
         self._log.skipped += is_before
         return is_before
 
-    @contextmanager
-    def _looking(self) -> Iterator[None]:
-        """What is done here is no part of the program, and a fault of ours is noted."""
-        try:
-            with unseen(interrupts_wait=True):
-                yield
-        except Exception as error:
-            self._builder.note_unseen(error)
+    def _looking(self, *, briefly: bool = False) -> Aside:
+        """What is done here is no part of the program, and a fault of ours is noted; ``briefly`` as
+        for :class:`HandlersWait`."""
+        return Aside(self._builder.note_unseen, interrupts=True, briefly=briefly)
 
     def _stop(self, why: Stopped) -> None:
         """End the program; where other ranks work with it, ask them to end together."""
@@ -200,13 +196,14 @@ class Doctor:
             self._builder.note_unseen()
             return None, False
         made, serious = None, False
-        with self._looking():
+        with self._looking(), CompilerOff():
             made = self._look_before(call)
         if made is None:
             return None, False
         # Outside: it is the program's call, which Ctrl-C ends as ever.
         made.run()
-        with self._looking():
+        # The handlers were looked for just before the call.
+        with self._looking(briefly=True), CompilerOff():
             serious = self._look_after(made)
         return made, serious
 
@@ -238,20 +235,21 @@ class Doctor:
         listener.values_seen.resolve()
         loss = _loss(call, self.recorder.scaled.factor(call.roots[0]))
         is_full = self._is_full(call, loss)
-        if is_full:
-            listener.look_for_ranks(self._member.is_grouped)
-        # Ranks are compared by norms, which all are to read alike: one alone may write a file.
-        keep = 0 if self._member.is_grouped else self._keep
-        made = Capture(
-            call, self.recorder, log.calls, listener.values_seen, is_full=is_full, keep=keep
-        )
         log.glanced += not is_full
-        self._tracker.begin(made, loss)
-        if is_full:
-            listener.lost_terms.look(made)
-            listener.look_at_terms(made)
-            is_early = log.seen <= ACTIVE_STEPS and not self._selector.is_final
-            look_before(listener, made, with_activities=is_early)
+        with _closely(is_full):
+            if is_full:
+                listener.look_for_ranks(self._member.is_grouped)
+            # Ranks are compared by norms, which all are to read alike: one alone may write a file.
+            keep = 0 if self._member.is_grouped else self._keep
+            made = Capture(
+                call, self.recorder, log.calls, listener.values_seen, is_full=is_full, keep=keep
+            )
+            self._tracker.begin(made, loss)
+            if is_full:
+                listener.lost_terms.look(made)
+                listener.look_at_terms(made)
+                is_early = log.seen <= ACTIVE_STEPS and not self._selector.is_final
+                look_before(listener, made, with_activities=is_early)
         return made
 
     def _is_full(self, call: BackwardCall, loss: Number | None) -> bool:
@@ -269,6 +267,10 @@ class Doctor:
 
     def _look_after(self, made: Capture) -> bool:
         """Note what came of a call; returns whether the program should be stopped."""
+        with _closely(made.is_full or made.failure is not None):
+            return self._note(made)
+
+    def _note(self, made: Capture) -> bool:
         listener = self._listener
         made.measured()
         self._note_overflow(made)
@@ -359,6 +361,13 @@ class Doctor:
             case.leaf_numbers.clear()
             case.notes.clear()
         return case
+
+
+def _closely(is_close: bool) -> AbstractContextManager[None]:
+    """Around what may run code of the program, or draw random numbers, as a full look does; a brief
+    one does neither, and is in every step.  In inference mode tensors have no versions."""
+    is_close |= torch.is_inference_mode_enabled()
+    return unseen(interrupts_wait=True) if is_close else nullcontext()
 
 
 def _loss(call: BackwardCall, scale: float | None) -> Number | None:

@@ -65,6 +65,8 @@ class DoctorListener(Listener):
         check_all: compare custom Functions with finite differences whatever their size.
     """
 
+    prepares = (torch.Tensor.detach_,)
+
     def __init__(
         self,
         recorder: Recorder,
@@ -201,7 +203,8 @@ class DoctorListener(Listener):
         self, func: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]
     ) -> torch.Tensor | None:
         """What ``detach_`` is about to cut off its tensor: afterwards nothing tells of it."""
-        is_cut = func is torch.Tensor.detach_ and requires_grad(args[0])
+        # Another listener may want to hear of more.
+        is_cut = func in self.prepares and requires_grad(args[0])
         return args[0].view_as(args[0]) if is_cut else None
 
     def after(self, call: TorchCall, opened: torch.Tensor | None) -> None:

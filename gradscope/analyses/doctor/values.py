@@ -16,13 +16,14 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
-from gradscope.autograd.elements import is_ordinary, readable
+from gradscope.autograd.elements import has_memory, is_dense, is_ordinary, readable
 from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.summary import read_numbers, reducible, total_of
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
+    address_of,
     grad_fn_of,
     is_functorch_wrapped,
     requires_grad,
@@ -112,7 +113,10 @@ class NonFiniteValues:
             return False
         records = torch.is_grad_enabled()
         try:
-            if is_functorch_wrapped(out) or not out.requires_grad or not is_ordinary(out):
+            if is_functorch_wrapped(out) or not out.requires_grad or not is_dense(out):
+                return False
+            # What is no view torch has just written from end to end, so that its memory is there.
+            if (out._is_view() or not address_of(out)) and not has_memory(out):
                 return False
             # NaN and infinity survive a sum, which is some twenty times as fast as
             # `isfinite().all()`.

@@ -70,6 +70,7 @@ class Optimizers:
         self._numbered = 0
         self._has_searched = False
         self._last: set[int] = set()
+        self._there = (0, 0, 0)
         self._made: dict[int, None] = {}
         self._running: list[_Step] = []
         self._handles: list[Any] = []
@@ -104,15 +105,15 @@ class Optimizers:
         for optimizer in () if self._has_searched else living_optimizers():
             self.of(optimizer)
         self._has_searched = True
-        for optimizer in list(self._known):
-            self._meet(optimizer)
+        for optimizer, known in list(self._known.items()):
+            self._meet(optimizer, known)
 
     def note_made(self, optimizer: Optimizer, place: int) -> None:
         """The program has made an optimizer."""
         known = self.of(optimizer)
         known.made, self._made[place] = place, None
         # One that never steps may be gone when the program has ended.
-        self._meet(optimizer)
+        self._meet(optimizer, known)
         self._leaves.note_optimizer()
 
     def note_stepping(self, optimizer: Any) -> KnownOptimizer:
@@ -122,12 +123,15 @@ class Optimizers:
             # It was met as one that had not stepped: its tensors are to be taken in once more.
             known.stepped, known.size = True, -1
             self.any_stepped = True
-        self._meet(optimizer)
+        self._meet(optimizer, known)
         return known
 
     def note_call(self) -> None:
         """Backward is about to be called."""
-        self._last = {known.made for known in self._known.values()}
+        # Nearly every step finds those of the step before; to go through them takes longer.
+        there = self._numbered, len(self._known), len(self._made)
+        if there != self._there:
+            self._there, self._last = there, {known.made for known in self._known.values()}
 
     def places(self) -> list[int]:
         """The places that made those which lived when backward was called last, or live still, in
@@ -249,8 +253,8 @@ class Optimizers:
         while self._running and not self._running[-1].calls:
             self._end(self._running.pop())
 
-    def _meet(self, optimizer: Optimizer) -> None:
-        tensors, known = parameters_of(optimizer), self.of(optimizer)
+    def _meet(self, optimizer: Optimizer, known: KnownOptimizer) -> None:
+        tensors = parameters_of(optimizer)
         # Asked at every step: only `add_param_group` brings new ones.
         if known.size == len(tensors):
             return
