@@ -51,7 +51,7 @@ def shown(report: Report, format: str, folding: Folding) -> str:
 
 def operations_in_tree(text: str) -> Iterator[int]:
     """The operations that each row of a tree stands for."""
-    for line in text.split("\n\n")[0].splitlines():
+    for line in unmarked(text.split("\n\n")[0]).splitlines():
         match = re.match(r"[│┊├└─ ]*(◇ ▸|[○◇▸])", line)
         if match:
             yield number_of_operations(line) if "▸" in match[1] else rounds(line)
@@ -60,10 +60,15 @@ def operations_in_tree(text: str) -> Iterator[int]:
 
 
 def operations_in_dot(text: str) -> Iterator[int]:
-    for line in text.splitlines():
+    for line in unmarked(text).splitlines():
         if re.match(r"\t\d+ \[", line) and "leaf" not in line.split("tooltip")[0]:
             words = re.sub(r"<[^>]*>", "  ", line.split("tooltip")[0])
             yield number_of_operations(words) if "peripheries=2" in line else rounds(words)
+
+
+def unmarked(text: str) -> str:
+    """Without what the verdict marks."""
+    return re.sub(r"[△▲✖] |grows ×[\d.e]+", "", text)
 
 
 def number_of_operations(text: str) -> int:
