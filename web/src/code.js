@@ -90,7 +90,7 @@ export class Code {
     const place = `${file}:${number}`;
     this.guilts.set(place, guilt);
     // What ran with and without a history, as a model that is its own teacher, is cut in some calls only.
-    const isCut = this.model.walls.some((wall) => same(this.model.place(wall.origin), file, number) && !(each.length && wall.function === "no grad"));
+    const isCut = this.model.walls.some((wall) => placeOf(this.model.place(wall.origin)) === place && !(each.length && wall.function === "no grad"));
     if (isCut) parts[2].append(faint("span", ` ${CUT}`));
     if (!each.length) {
       this.at.set(place, element("div", { class: "line faint" }, ...parts));
@@ -190,7 +190,7 @@ export class Code {
     const { model } = this;
     const nodes = !thing || thing.edges || thing.wall !== undefined ? [] : thing.node === undefined ? (thing.group === undefined ? [] : model.inside(thing.group)) : [thing.node];
     const origins = thing?.wall === undefined ? nodes.map((node) => model.origin(node)) : [model.place(model.walls[thing.wall].origin)];
-    const places = origins.filter(Boolean).map(({ file, line }) => this.at.get(`${file}:${line}`));
+    const places = origins.map((origin) => this.at.get(placeOf(origin)));
     this.marked = [...new Set(places.filter(Boolean))];
     for (const one of this.marked) one.classList.add("here");
     this.marked.at(-1)?.scrollIntoView({ block: "nearest" });
@@ -209,8 +209,6 @@ function ending(path) {
 }
 
 const placeOf = (origin) => `${origin?.file}:${origin?.line}`;
-
-const same = (place, file, line) => place?.file === file && place.line === line;
 
 /** What fits beside a line: of several the smallest and the largest in three digits, or how many are not finite. */
 function short(info) {

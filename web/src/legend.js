@@ -34,11 +34,10 @@ export class Legend {
 
   /** What is marked on this page. */
   _alarms() {
-    const { troubles, passes, data } = this.viewer.model;
+    const { troubles, passes } = this.viewer.model;
     const { marks, findingsAt } = troubles;
     const words = { error: passes.some(({ state }) => state.includes(4)) ? "not finite" : "" };
     for (const [, severity] of marks) words[severity] ??= "see above";
-    if (data.absent.length) words.information ??= "see above";
     for (const findings of findingsAt.values()) for (const { severity } of findings) words[severity] = severity === "error" && words.error ? "finding, or not finite" : "finding";
     const alike = new Map();
     for (const severity of ["error", "warning", "information"]) if (words[severity]) append(alike, words[severity], severity);

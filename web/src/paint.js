@@ -121,16 +121,19 @@ export class Painter {
     const { model, scene } = this;
     const { theme } = scene;
     const { name, type, times, size } = boxWords(model, box);
-    const badge = model.troubles.at(box);
+    const [badge, mark] = [model.troubles.at(box), groupMark(model, box).trim()];
     const halo = theme.tints[box.depth % 2];
     const sign = `▾ ${severitySign(badge)}`;
     const room = box.width - 18 - widthOf(`${sign}${times}`, TITLE);
     const title = `${sign}${fitted(name, TITLE, room)}${times}`;
     const named = widthOf(title, TITLE) + 6;
     const kind = type && named < room ? fitted(type, LABEL, room - named) : "";
-    const used = named + widthOf(kind, LABEL);
+    const marked = named + (kind ? widthOf(kind, LABEL) + 4 : 0);
+    const used = marked + widthOf(mark, TITLE);
     this._band(box.x + 5, box.y, used + 8, halo);
-    this._text(title, box.x + 9, box.y + 13, { color: badge ? severityColor(badge, theme) : theme.ink, face: TITLE });
+    const color = badge ? severityColor(badge, theme) : theme.ink;
+    this._text(title, box.x + 9, box.y + 13, { color, face: TITLE });
+    this._text(mark, box.x + 9 + marked, box.y + 13, { color, face: TITLE });
     this._text(kind, box.x + 9 + named, box.y + 13, { color: theme.faint, face: LABEL });
     if (box.bars) this._strip(box);
     // Bars of which all are long, or all short, are told apart by their range.

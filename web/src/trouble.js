@@ -14,7 +14,7 @@ export class Troubles {
       if (finding.node) append(this.findingsAt, finding.node.id, finding);
     }
     this.births = [...new Set(model.passes.flatMap((pass) => births(model, pass)))].sort((a, b) => a - b);
-    /** What the verdict is about, worst first: the node, or -1 where a line alone is meant, how bad it is, what happens there, and the place of the line, or -1. */
+    /** What the verdict is about, worst first: the node, or -1 where a line alone is meant, how bad it is, what happens there, the place of the line, or -1, and whether the round that begins there is meant. */
     const { calls, graph, ranks } = model.data;
     const isItsRank = model.rank === (ranks?.shown ?? null);
     this.marks = (isItsRank && calls?.find(([, of, pass]) => of === graph && pass === model.passNumber)?.[6]) || [];
@@ -35,25 +35,31 @@ export class Troubles {
 
   /** The worst at a box: at all that it stands for. What is only worth a look is said by the innermost box, and by that which lacks modules. */
   at(box) {
-    const { node, group, each, open } = box;
+    const { group, each, open } = box;
     const of = (one) => (one.node === undefined ? this.inGroup[one.group] : this.gravity[one.node]);
-    const worst = LEVELS[each?.length > 1 ? each.reduce((most, one) => Math.max(most, of(one)), 0) : of({ node, group })];
-    if (worst && !(open && worst === "information")) return worst;
-    return group !== undefined && absentOf(this.model, group, Boolean(box.bars)) ? "information" : "";
+    const inside = (each ?? [box]).reduce((most, one) => Math.max(most, of(one)), 0);
+    const worst = Math.max(open && inside === GRAVITY.information ? 0 : inside, ...this._said(box).map(([, severity]) => GRAVITY[severity]));
+    return LEVELS[worst] || (group !== undefined && absentOf(this.model, group, Boolean(box.bars)) ? "information" : "");
   }
 
-  /** What gradients do in a box that is not open, or at one of those that are drawn as it. */
-  words({ node, group, each, bars }) {
-    const isIn = (one, at) => one && (one.node === undefined ? this.model.isInside(at, one.group) : one.node === at);
-    const found = this.marks.filter(([at]) => at >= 0 && (each ?? bars ?? [{ node, group }]).some((one) => isIn(one, at)));
-    const [first, ...others] = new Set(found.map(([, , words]) => words));
+  /** What gradients do in a box that is not open, or at one of those that are drawn as it; or in the rounds of what is drawn once. */
+  words(box) {
+    const [first, ...others] = new Set(this._said(box).map(([, , words]) => words));
     return first ? first + (others.length ? ` and ${others.length} more` : "") : "";
+  }
+
+  /** The marks that a box tells of: those of a round are told of what is drawn once for all rounds, rather than of what is in it. */
+  _said(box) {
+    const { key, each, bars, repeats, open } = box;
+    const isIn = (one, at) => one && (one.node === undefined ? this.model.isInside(at, one.group) : one.node === at);
+    const isHere = (isRound) => (isRound && bars ? key === `g${repeats.at(-1)}` : !open);
+    return this.marks.filter(([at, , , , isRound]) => at >= 0 && isHere(isRound) && (each ?? bars ?? [box]).some((one) => isIn(one, at)));
   }
 
   _nodes(model) {
     const gravity = new Uint8Array(model.size);
     for (const node of this.births) gravity[node] = GRAVITY.error;
-    for (const [node, severity] of this.marks) if (node >= 0) gravity[node] = Math.max(gravity[node], GRAVITY[severity]);
+    for (const [node, severity, , , isRound] of this.marks) if (node >= 0 && !isRound) gravity[node] = Math.max(gravity[node], GRAVITY[severity]);
     for (const [node, findings] of this.findingsAt) {
       for (const { severity } of findings) gravity[node] = Math.max(gravity[node], GRAVITY[severity] ?? 0);
     }

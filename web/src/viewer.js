@@ -150,7 +150,9 @@ export class Viewer extends Drawing {
   /** The whole, or of what does not fit what is most of it, or where it begins, with the worst that the verdict is about. */
   _home() {
     const group = mainGroup(this.model, this.open);
-    const [node] = this.model.troubles.marks.find(([node]) => node >= 0) ?? [];
+    // Of a round that is meant the heading says it.
+    const marks = this.model.troubles.marks.filter(([node]) => node >= 0);
+    const [node] = marks.find(([, , , , isRound]) => !isRound) ?? marks[0] ?? [];
     this._look(this.boxes.get(`g${group}`)?.open ? `g${group}` : this._rootKey(), node === undefined ? null : this.keyOf({ node }));
     this._choose(null);
     this.code.begin(this.model.templates.contents(group).members);

@@ -163,7 +163,7 @@ export const severitySign = (severity) => ({ error: "✖ ", warning: "▲ ", inf
 /** What the verdict says of a box, unless it says that itself of gradients that meet there. */
 export function markWords(model, box) {
   const words = model.troubles.words(box);
-  return words.includes(" cancel ") && meetingWords(model, box).includes("cancel") ? "" : words;
+  return words.includes("cancel") && meetingWords(model, box).includes("cancel") ? "" : words;
 }
 
 export const CUT = "history cut here";

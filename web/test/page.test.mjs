@@ -751,7 +751,16 @@ test("what the verdict is about is marked in the innermost box, at its line and 
     return [...boxes.values()].some((box) => !box.open && box.bars?.some(({ group }) => group !== undefined && model.isInside(node, group)));
   }, rsqrt);
   assert.ok(isClosed);
-  const words = [...(await savedSvg(page)).matchAll(/<text[^>]*fill="([^"]*)"[^>]*>([^<]*)<\/text>/g)].filter(([, , text]) => /[△]|grows/.test(text));
+  const told = async () => [...(await savedSvg(page)).matchAll(/<text[^>]*fill="([^"]*)"[^>]*>([^<]*)<\/text>/g)].filter(([, , text]) => /△|grows/.test(text));
+  const drawn = async (...more) => page.evaluate((more) => {
+    const { marks } = window.gradscope.model.troubles;
+    marks.splice(0, marks.length, ...marks.filter(([, , , , isRound]) => !isRound), ...more);
+  }, more);
+  // What is said of a round is said by what stands for all of them.
+  await drawn([rsqrt, "information", "grows ×109", -1, true]);
+  assert.deepEqual((await told()).map(([, , text]) => text), ["▾ △ blocks.* ×12", "· grows ×109", "△", "· grows ×40"]);
+  await drawn();
+  const words = await told();
   assert.deepEqual(words.map(([, , text]) => text), ["△", "· grows ×40"]);
   assert.equal(new Set(words.map(([, color]) => color)).size, 1);
   assert.equal(await page.locator(".code .line", { hasText: "bent.rsqrt()" }).locator(".guilt").textContent(), " △ grows ×40");

@@ -151,15 +151,19 @@ def _not_called(scene: Scene) -> str:
 
 
 def _incomplete(graph: Graph) -> Iterator[Spot]:
-    """The lines that call modules of a list of which others were never called, with these."""
+    """The lines, if known, that call modules of a list of which others were never called, with
+    these."""
+    lists: dict[str, list[str]] = {}
+    for path in graph.absent:
+        lists.setdefault(path.rpartition(".")[0], []).append(visible(short(path)))
     told = set[tuple[str, int]]()
-    for call in graph.calls if graph.absent else ():
-        home = call.path.rpartition(".")[0]
-        names = [short(path) for path in graph.absent if path.rpartition(".")[0] == home]
-        words = f"not called: {listed(map(visible, names), MOST_NAMED)}"
-        if call.origin is not None and names and (words, call.origin) not in told:
-            told.add((words, call.origin))
-            yield Spot(-1, "information", words, call.origin)
+    for call in graph.calls if lists else ():
+        names = lists.get(call.path.rpartition(".")[0], ())
+        origin = -1 if call.origin is None else call.origin
+        words = f"not called: {listed(names, MOST_NAMED)}" if names else ""
+        if words and (words, origin) not in told:
+            told.add((words, origin))
+            yield Spot(-1, "information", words, origin)
 
 
 def _falls(scene: Scene) -> Told:
