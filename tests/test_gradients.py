@@ -333,7 +333,7 @@ def test_the_verdict_stands_above_all(line: str, told: str, format: str, session
     assert told in text
     # The operation is marked where it stands.
     for sign, name, does in (("▲", "Sigmoid", "falls to 3.576e-7"), ("△", "Log", "grows ×791")):
-        marks = {"tree": f"{sign} ○ {name} {does}", "code": f"{sign} {does} · 1.414"}
+        marks = {"tree": f"{sign} ○ {name} {does}", "code": f"{sign} {does}"}
         assert (marks.get(format, f"{sign} {does}") in text) == (does.split()[0] in told)
     words = "only zeros", "NaN or infinity", "vanishes", "falls", "grows", "cancel", "next to"
     assert told or not any(word in text for word in words)

@@ -48,18 +48,20 @@ export class Troubles {
     return first ? first + (others.length ? ` and ${others.length} more` : "") : "";
   }
 
-  /** The marks that a box tells of: those of a round are told of what is drawn once for all rounds, rather than of what is in it. */
+  /** The marks that a box tells of: those of a round are told of what is drawn once for all rounds, rather than of what is in it, and those of a leaf by no module that takes it. */
   _said(box) {
-    const { key, each, bars, repeats, open } = box;
-    const isIn = (one, at) => one && (one.node === undefined ? this.model.isInside(at, one.group) : one.node === at);
+    const { key, node, group, each, bars, repeats, open } = box;
+    const { model } = this;
+    const isOfLeaves = node !== undefined || !model.ops[group];
+    const isIn = (one, at) => one && (one.node === undefined ? model.isInside(at, one.group) : one.node === at);
     const isHere = (isRound) => (isRound && bars ? key === `g${repeats.at(-1)}` : !open);
-    return this.marks.filter(([at, , , , isRound]) => at >= 0 && isHere(isRound) && (each ?? bars ?? [box]).some((one) => isIn(one, at)));
+    return this.marks.filter(([at, , , , isRound]) => at >= 0 && (isOfLeaves || !model.isLeaf(at)) && isHere(isRound) && (each ?? bars ?? [box]).some((one) => isIn(one, at)));
   }
 
   _nodes(model) {
     const gravity = new Uint8Array(model.size);
     for (const node of this.births) gravity[node] = GRAVITY.error;
-    for (const [node, severity, , , isRound] of this.marks) if (node >= 0 && !isRound) gravity[node] = Math.max(gravity[node], GRAVITY[severity]);
+    for (const [node, severity, , , isRound] of this.marks) if (node >= 0 && !isRound && !model.isLeaf(node)) gravity[node] = Math.max(gravity[node], GRAVITY[severity]);
     for (const [node, findings] of this.findingsAt) {
       for (const { severity } of findings) gravity[node] = Math.max(gravity[node], GRAVITY[severity] ?? 0);
     }

@@ -113,14 +113,8 @@ class Quantities:
         is_one = len(pieces) == 1 or any(piece is whole for piece in pieces)
         drawn = strip(infos, STRIP, self.glyphs) if many and is_one else ""
         size = self._size(infos)
-        origins, known = {piece.origin for piece in pieces}, self.scene.graph.origins
-        blame = tuple(
-            Part(f"{self.glyphs.text(BADGES[spot.severity])} {spot.words} · ", INKS[spot.severity])
-            for spot in self.spots
-            if spot.origin >= 0 and known[spot.origin] in origins
-        )
         return [
-            (*blame, size) if blame else size,
+            size,
             Part(f"×{len(infos):,}" * many, "dim"),
             Part(drawn, self.scene.scale.ink(middle(infos))),
         ]
@@ -143,7 +137,11 @@ class Quantities:
         return self.terms.cells(whole.results if whole else ()) if self.terms else []
 
     def _meetings(self, whole: Made | None, parts: Sequence[Made]) -> list[Cell]:
-        """What is to be said of gradients that meet in what a line made."""
+        """What the verdict says of a line, and what is to be said of gradients that meet in what it
+        made."""
+        origins, known = {piece.origin for piece in parts}, self.scene.graph.origins
+        here = (one for one in self.spots if one.origin >= 0 and known[one.origin] in origins)
+        spots = [*here] if whole is not None else []
         # What meets in the result of a module is told where it was made.
         is_made_here = whole is not None and {*whole.results} <= {*whole.nodes}
         items = [] if self.calls or not is_made_here else self._items(whole)
@@ -157,4 +155,10 @@ class Quantities:
         cut = self.scene.cut(node for piece in parts for node in piece.nodes)
         if whole is not None and not (whole.nodes or whole.results):
             cut = "history cut here"  # by what made nothing
-        return [Part(" · ".join(filter(None, (*told, cut))), "dim")]
+        words = " · ".join(filter(None, (*told, cut)))
+        marks = []
+        for number, spot in enumerate(spots, 1):
+            gap = " · " * (number < len(spots) or bool(words))
+            sign = self.glyphs.text(BADGES[spot.severity])
+            marks.append(Part(f"{sign} {spot.words}{gap}", INKS[spot.severity]))
+        return [(*marks, Part(words, "dim"))]

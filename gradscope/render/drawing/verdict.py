@@ -129,7 +129,8 @@ class Marks:
         """The severity of the worst finding about a node in an item, or of the worst spot."""
         if not self._scene.report.findings:
             spot = self.of(item)
-            return None if spot is None else spot.severity
+            is_lacking = item.kind == "repeat" and bool(self._scene.never_called(item))
+            return spot.severity if spot else "information" if is_lacking else None
         badges = self._scene.blame.badges
         return worst(badges[node] for node in item.members if node in badges)
 
@@ -253,7 +254,11 @@ def alarm(scene: Scene) -> str:
 
 
 def _zeros(scene: Scene) -> Told:
-    silent = _leaves(scene, "zero")
+    found = scene.gradients
+    leaves = scene.graph.leaves
+    apart = {visible(one.name) for one in leaves if found and found.cancelled(one.node)}
+    # Of what cancels to nothing that is said.
+    silent = [name for name in _leaves(scene, "zero") if name not in apart]
     names = "" if len(silent) == len(scene.graph.leaves) else f": {listed(silent)}"
     return f"{_get(scene, silent)} only zeros{names}" if silent else "", ()
 
