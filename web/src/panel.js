@@ -141,7 +141,7 @@ export class Panel {
       origin ? sourceOf(model.data.sources, origin) : null,
       this.shown({ node }),
       ...this.findings([node]),
-      model.troubles.births.includes(node) ? element("p", { class: "failed", text: "✖ The first NaN or infinity in backward order is made or given here." }) : null,
+      model.troubles.births.includes(node) ? element("p", { class: "failed", text: "✖ NaN or Inf begins here." }) : null,
       ...model.troubles.marks.filter(([at]) => at === node).map(([, severity, words]) => element("p", { class: severity, text: `${severitySign(severity)}${/^(falls|grows|vanishes)/.test(words) ? "‖g‖ " : ""}${words}${words.includes(" from ") ? "" : " here"}.` })),
       this.formula(node),
       ...this._upstream(node),
