@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -182,6 +183,22 @@ def test_a_file_that_was_changed_since_is_not_shown(session: Session) -> None:
     session.write(LOOP)
     os.utime("program.py", (2**31, 2**31))
     assert "def forward" in session.cli("show", "report.json", "--format", "code").out
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        lambda text: b"\xef\xbb\xbf" + text.encode(),
+        lambda text: ("# -*- coding: latin-1 -*-\n# \u00e9\n" + text).encode("latin-1"),
+        lambda text: text.replace("\n", "\r\n").encode() + b"\x0c",
+    ],
+)
+def test_a_file_is_read_as_python_reads_it(
+    encode: Callable[[str], bytes], session: Session
+) -> None:
+    path = session.write(LOOP)
+    path.write_bytes(encode(path.read_text("utf-8")))
+    assert "def forward" in session.cli("backward", "program.py", "--format", "code").out
 
 
 BEGIN = """

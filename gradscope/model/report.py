@@ -177,7 +177,7 @@ class Graph(Struct, frozen=True):
     """Nodes in topological order (roots first), edges from lower to higher ids, and shared
     tables.  ``absent`` are the paths of modules that were never called, though others of their list
     were, and no parameter of which is used.  ``sources`` has a checksum of each file of the origins
-    as it was when it ran, see :func:`checksum`."""
+    as it was when it was first read, see :func:`checksum`."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -218,8 +218,8 @@ class Graph(Struct, frozen=True):
 
 
 def checksum(text: str) -> int:
-    """The CRC-32 of a file's text, whichever way its lines end."""
-    return zlib.crc32("\n".join(text.splitlines()).encode("utf-8", "replace"))
+    """The CRC-32 of a file's text, whichever way its lines end, and however it ends."""
+    return zlib.crc32("\n".join(text.splitlines()).rstrip().encode("utf-8", "replace"))
 
 
 class Meta(Struct, frozen=True):

@@ -283,7 +283,9 @@ class Cells:
         """The user's words for an item where its row does not say enough, and what turns a leaf
         before the gradient gets there."""
         is_again = row.kind == "reference" and self.scene.is_named(item)
-        words = () if is_again else self._expression(item)
+        # Of what is told above another gradient comes here.
+        told = self._words if row.kind == "reference" else self._expression
+        words = () if is_again else told(item)
         turns = "" if row.link == ROOT else self.scene.turns(self.scene.view.links[row.link])
         gap = " " if words and not words[0].text else ""
         return (Part(f"{turns}{gap}", "dim", "whole"), *words) if turns else words or ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import tokenize
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -204,8 +205,10 @@ def source_lines(file: str) -> list[str]:
     try:
         if not path.is_file() or path.stat().st_size > LARGEST_SOURCE:
             return []
-        return path.read_text("utf-8", "replace").split("\n")
-    except (OSError, ValueError):
+        # As python reads it: by its cookie, and without a mark of the order of bytes.
+        with tokenize.open(path) as text:
+            return text.read().split("\n")
+    except (OSError, ValueError, SyntaxError):
         return []
 
 

@@ -141,7 +141,8 @@ class Quantities:
         made."""
         origins, known = {piece.origin for piece in parts}, self.scene.graph.origins
         here = (one for one in self.spots if one.origin >= 0 and known[one.origin] in origins)
-        spots = [*here] if whole is not None else []
+        # Two calls on a line may say the same.
+        spots = [*{one.words: one for one in here}.values()] if whole is not None else []
         # What meets in the result of a module is told where it was made.
         is_made_here = whole is not None and {*whole.results} <= {*whole.nodes}
         items = [] if self.calls or not is_made_here else self._items(whole)

@@ -156,15 +156,18 @@ def _incomplete(graph: Graph) -> Iterator[Spot]:
     these."""
     lists: dict[str, list[str]] = {}
     for path in graph.absent:
-        lists.setdefault(path.rpartition(".")[0], []).append(visible(short(path)))
-    told = set[tuple[str, int]]()
+        lists.setdefault(path.rpartition(".")[0], []).append(visible(path))
+    found: dict[int, dict[str, list[str]]] = {}
     for call in graph.calls if lists else ():
-        names = lists.get(call.path.rpartition(".")[0], ())
-        origin = -1 if call.origin is None else call.origin
-        words = f"not called: {listed(names, MOST_NAMED)}" if names else ""
-        if words and (words, origin) not in told:
-            told.add((words, origin))
-            yield Spot(-1, "information", words, origin)
+        home = call.path.rpartition(".")[0]
+        if home in lists:
+            origin = -1 if call.origin is None else call.origin
+            found.setdefault(origin, {})[home] = lists[home]
+    for origin, here in found.items():
+        # Of a list in every layer the same are told once.
+        each = {tuple(map(short, paths)) for paths in here.values()}
+        names = each.pop() if len(each) == 1 else [path for one in here.values() for path in one]
+        yield Spot(-1, "information", f"not called: {listed(names, MOST_NAMED)}", origin)
 
 
 def _falls(scene: Scene) -> Told:

@@ -224,6 +224,9 @@ class _Code(Head):
         if not spots:
             return None
         name, words = names[spots[0].node], spots[0].words
+        if [*names.values()].count(name) > 1:
+            # Of several layers at one line.
+            name = next(leaf.name for leaf in leaves if leaf.node == spots[0].node)
         is_same = len({spot.words for spot in spots}) == 1
         who = count(len(spots), "leaf") if is_same and len(spots) > 1 else name
         more = "" if is_same else f" and {len(spots) - 1:,} more"
