@@ -122,10 +122,7 @@ class Sums:
 
     @cached_property
     def _edges_into(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for index, edge in enumerate(self.graph.edges):
-            found.setdefault(edge.target, []).append(index)
-        return found
+        return _edges_of(self.graph, "target")
 
     @cached_property
     def _arrived(self) -> dict[tuple[int, int], list[int]]:
@@ -444,6 +441,7 @@ def leap(graph: Graph, backward: BackwardPass, least: float) -> Fall | None:
 
 
 def _edges_of(graph: Graph, end: Literal["source", "target"]) -> dict[int, list[int]]:
+    """The edges that lead out of each node, or into each, by their numbers."""
     found: dict[int, list[int]] = {}
     for at, edge in enumerate(graph.edges):
         found.setdefault(getattr(edge, end), []).append(at)

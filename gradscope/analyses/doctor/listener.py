@@ -204,7 +204,7 @@ class DoctorListener(Listener):
     ) -> torch.Tensor | None:
         """What ``detach_`` is about to cut off its tensor: afterwards nothing tells of it."""
         # Another listener may want to hear of more.
-        is_cut = func in self.prepares and requires_grad(args[0])
+        is_cut = func is torch.Tensor.detach_ and requires_grad(args[0])
         return args[0].view_as(args[0]) if is_cut else None
 
     def after(self, call: TorchCall, opened: torch.Tensor | None) -> None:

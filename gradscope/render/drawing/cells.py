@@ -335,14 +335,7 @@ class Cells:
         name = Part(self._title(row, item), style, _cut(item))
         badge = () if row.kind == "reference" else self._badge(item)
         number = Part(self._slots(row), "dim", "never")
-        return (
-            lead,
-            *badge,
-            Part(f"{sign} ", style, "never"),
-            number,
-            name,
-            *self._type(item),
-        )
+        return (lead, *badge, Part(f"{sign} ", style, "never"), number, name, *self._type(item))
 
     def _slots(self, row: TreeRow) -> str:
         """Beside the names of torch which entry of ``next_functions`` the row is."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 ONLY_A, ONLY_B, CHANGED = "#c2185b", "#6d28d9", "#0f766e"
 """Colours that are none of the scale of gradients."""
+
+MEASURE = "‖A - B‖ in % of the larger ‖g‖"
+"""What the colours of a comparison mean."""
 
 _ALONE = {"A": Mark(ONLY_A, "only in A", 3), "B": Mark(ONLY_B, "only in B", 3)}
 SHADES = ("#fbe3c4", "#f6b26b", "#e07b1f")
@@ -63,10 +66,14 @@ def overlay(comparison: Comparison, both: Union) -> Overlay:
     names = [shorten(name, LONGEST_NAME, "…", keep_end=True) for name in comparison.names]
     sides = zip("AB", names, strict=True)
     key = [replace(_ALONE[side], words=f"only in {side}, {name}") for side, name in sides]
-    by_norm = any(mark.words.startswith("≥") for mark in edges.values())
-    differ = "‖A - B‖ in % of the larger ‖g‖" + "; ≥: at least, by norms alone" * by_norm
-    key += [Mark(SHADES[1], differ)]
+    key += [Mark(SHADES[1], MEASURE + _by_norms(edges.values()))]
     return Overlay("B ÷ A", "", nodes, edges, is_ratio=True, key=key)
+
+
+def _by_norms(marks: Iterable[Mark]) -> str:
+    """What ``≥`` means, where one of these has it."""
+    is_said = any(mark.words.startswith("≥") for mark in marks)
+    return "; ≥: at least, by norms alone" if is_said else ""
 
 
 def _shade(edge: EdgeDifference) -> Mark:
@@ -199,4 +206,16 @@ def packed(overlay: Overlay) -> dict[str, object]:
         "weights": overlay.weights or None,
         "classes": [[one.words, one.color] for one in classes],
         "marks": {node: classes.index(one) for node, one in overlay.nodes.items() if one.words},
+    }
+
+
+def apart_packed(overlay: Overlay) -> dict[str, object]:
+    """The overlay of a comparison as its picture has it, as the page reads it: of each edge that
+    both sides have how far apart the gradients are, and that in words."""
+    both = {edge: one for edge, one in overlay.edges.items() if one not in _ALONE.values()}
+    return {
+        **packed(overlay),
+        "name": MEASURE,
+        "meaning": "less – more" + _by_norms(both.values()),
+        "apart": {edge: [one.weight, one.words] for edge, one in both.items()},
     }

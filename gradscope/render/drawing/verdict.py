@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 from gradscope.escaping import visible
 from gradscope.model.plain import State, in_rows
@@ -57,7 +58,17 @@ Told = tuple[str, Sequence[Spot]]
 """A sentence, and the nodes that it is about."""
 
 
-def _told(scene: Scene) -> Iterator[Told]:
+_KNOWN = WeakKeyDictionary[Scene, list[Told]]()
+"""The verdict on each scene that is there: a drawing says it, and marks what it is about."""
+
+
+def _told(scene: Scene) -> list[Told]:
+    if scene not in _KNOWN:
+        _KNOWN[scene] = [*_found(scene)]
+    return _KNOWN[scene]
+
+
+def _found(scene: Scene) -> Iterator[Told]:
     """What is wrong with the gradients of a pass, as far as they show it: where the first NaN or
     infinity is and which leaves it reaches, leaves that get only zeros, from where on next to
     nothing arrives, at which operation it is lost before any leaf.  Where nothing is, at which
@@ -67,11 +78,12 @@ def _told(scene: Scene) -> Iterator[Told]:
     if scene.options.verdict:
         yield scene.options.verdict, ()
         return
-    absent = _not_called(scene)
-    if alarm(scene):
-        yield _spoilt(scene), _turn(scene)
+    absent, bad = _not_called(scene), alarm(scene)
+    if bad:
+        spoilt = _get(scene, _leaves(scene, "non-finite"))
+        yield f"{bad}; {spoilt} NaN or infinity", _turn(scene)
     yield absent, [*_incomplete(scene.graph)]
-    if alarm(scene) or scene.report.findings or scene.gradients is None:
+    if bad or scene.report.findings or scene.gradients is None:
         return
     rows = [*_in_a_row(scene)]
     vanishes, grows = (_first(scene, change, rows) for change in (vanished, grown))
@@ -236,11 +248,6 @@ def _cancels(scene: Scene) -> Told:
         Spot(leaf.node, "information", f"cancels {cancelling(share)}", -1) for share, leaf in shares
     ]
     return listed(words, MOST_CANCELLED), spots
-
-
-def _spoilt(scene: Scene) -> str:
-    bad = _leaves(scene, "non-finite")
-    return f"{alarm(scene)}; {_get(scene, bad)} NaN or infinity"
 
 
 def alarm(scene: Scene) -> str:

@@ -195,7 +195,7 @@ class _Code(Head):
 
     def _leaves(self, positions: Sequence[int], note: Cell) -> Cell:
         """The leaves that a line takes, with what each gets."""
-        scene, leaf_sign = self.scene, self.glyphs.leaf
+        scene, sign = self.scene, self.glyphs.leaf
         # Of several calls each has sizes of its own.
         gradients = None if self.known.calls else scene.gradients
         infos = [gradients.leaf(one) for one in positions] if gradients else []
@@ -215,7 +215,7 @@ class _Code(Head):
             before = (*before, Part(" · " * bool(before[0].text)), said)
         told = ", ".join(map(" ".join, zip_longest(names, sizes, fillvalue="")))
         gap = " · " if any(part.text for part in before) else ""
-        return (*before, Part(f"{gap}{leaf_sign} {told}".rstrip(), "green"))
+        return (*before, Part(f"{gap}{sign} {told}".rstrip(), "green"))
 
     def _of_leaves(self, leaves: Sequence[Leaf]) -> Part | None:
         """What the verdict says of these leaves."""

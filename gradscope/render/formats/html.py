@@ -12,19 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 from gradscope.model.report import BackwardPass, Report
-from gradscope.render.drawing.overlay import offered
+from gradscope.render.drawing.overlay import apart_packed, offered
 from gradscope.render.drawing.overlay import packed as overlaid
 from gradscope.render.drawing.pack import compressed, histograms, pack
 from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.several import call_words
 from gradscope.render.drawing.verdict import Marks, Spot, verdict
-from gradscope.render.options import Options, Overlay
+from gradscope.render.options import Options
 from gradscope.render.words.page import asset, page
 from gradscope.simplify import Folding
-
-ALONE = ("only in A", "only in B")
-"""What is said of edges that only one side of a comparison has."""
 
 MOST_LOOKED_AT = 100_000
 """Nodes, counted for each of several calls, for which the page says a verdict."""
@@ -56,21 +53,8 @@ def _packed(report: Report, options: Options, is_first: bool) -> dict[str, Any]:
     packed = pack(report, every_value=options.values)
     overlays = list(map(overlaid, found))
     if is_first and options.overlay is not None and options.overlay.is_ratio:
-        overlays.insert(0, _apart(options.overlay, overlays[0]))
+        overlays.insert(0, apart_packed(options.overlay))
     return {**packed, "overlays": overlays}
-
-
-def _apart(overlay: Overlay, ratio: dict[str, object]) -> dict[str, object]:
-    """What the picture of a comparison tells of each edge that both sides have, as a page reads it:
-    how far apart their gradients are, and that in words."""
-    both = {edge: mark for edge, mark in overlay.edges.items() if mark.words not in ALONE}
-    by_norm = any(mark.words.startswith("≥") for mark in both.values())
-    return {
-        **ratio,
-        "name": "‖A - B‖ in % of the larger ‖g‖",
-        "meaning": "less – more" + "; ≥: at least, by norms alone" * by_norm,
-        "apart": {edge: [mark.weight, mark.words] for edge, mark in both.items()},
-    }
 
 
 def _of_all(report: Report, options: Options) -> dict[str, Any]:
