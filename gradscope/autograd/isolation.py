@@ -1,4 +1,4 @@
-"""Looking without being seen: no mode, no random number, no ``.grad`` of the program is touched.
+"""Looking without being seen: no mode, no random state, no ``.grad`` of the program is changed.
 
 Knows nothing of graphs or of the Report.
 """
@@ -6,6 +6,7 @@ Knows nothing of graphs or of the Report.
 from __future__ import annotations
 
 import gc
+import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -96,9 +97,25 @@ functions_on: Callable[[], AbstractContextManager[Any]] = torch._C._EnableTorchF
 
 
 @contextmanager
+def random_kept() -> Iterator[None]:
+    """The random states of python, numpy and torch on the CPU are afterwards as they were."""
+    # Not imported for this: who has not imported it draws no numbers from it.
+    numpy = sys.modules.get("numpy")
+    of_python, of_torch = random.getstate(), torch.get_rng_state()
+    of_numpy = None if numpy is None else numpy.random.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(of_python)
+        torch.set_rng_state(of_torch)
+        if of_numpy is not None:
+            sys.modules["numpy"].random.set_state(of_numpy)
+
+
+@contextmanager
 def own_pass() -> Iterator[None]:
     """Around a backward pass of ours, or a part of one: the program's own backward functions run in
-    it as they do in the program's, and may do so again afterwards.
+    it as they do in the program's, and may do so again afterwards, with the same random numbers.
 
     A backward function may go through a graph of its own, which its forward has left for it.  That
     graph is there for one pass, unless torch is told to retain it.
@@ -110,7 +127,7 @@ def own_pass() -> Iterator[None]:
     # `backward` and `grad` both look this name up when they are called, so that the calls which a
     # custom backward makes inside the pass come by here, too.  Hooks and backward functions of the
     # program run in there, with all that they are used to.
-    with by_way_of(torch.autograd, "_engine_run_backward", run), functions_on():
+    with random_kept(), by_way_of(torch.autograd, "_engine_run_backward", run), functions_on():
         yield
 
 
@@ -258,7 +275,7 @@ def unseen(interrupts_wait: bool = False) -> Iterator[None]:
     forked = torch.random.fork_rng(devices, device_type="cuda") if devices else nullcontext()
     # Of torch 2.6 a mode hears that this makes a device.
     with HandlersWait(interrupts_wait), functions_off(), forked:
-        random = torch.get_rng_state()
+        state = torch.get_rng_state()
         # Taken off besides being switched off: `functions_on` inside would wake them again.
         modes = mode_stack()
         _pop(len(modes))
@@ -271,7 +288,7 @@ def unseen(interrupts_wait: bool = False) -> Iterator[None]:
                 yield
         finally:
             _push(modes)
-            torch.set_rng_state(random)
+            torch.set_rng_state(state)
 
 
 def _pop(count: int) -> None:

@@ -112,7 +112,7 @@ def histogram_of(bars: Sequence[int], double: bool, others: int) -> Histogram:
     """The histogram of these counts, without empty bars at its ends.
 
     Args:
-        bars: what :func:`count` returned, as a list.
+        bars: what :func:`count_by_size` returned, as a list.
         double: whether the tensor was float64 (or complex128).
         others: how many elements are finite, which are in a bar unless they are zero.
     """

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import dis
 import io
-import random
-import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
@@ -18,7 +16,7 @@ from typing import Any
 import torch
 
 from gradscope.autograd.elements import MemoryLeftAlone
-from gradscope.autograd.isolation import grads_preserved
+from gradscope.autograd.isolation import grads_preserved, random_kept
 
 
 def is_restorable(function: Any) -> bool:
@@ -45,20 +43,15 @@ def _rebinds_around(code: CodeType) -> bool:
 @contextmanager
 def unheard() -> Iterator[None]:
     """Let nothing that runs in the block print, or move a random state on the CPU."""
-    # Not imported for this: who has not imported it draws no numbers from it.
-    numpy = sys.modules.get("numpy")
-    states = random.getstate(), torch.get_rng_state()
-    of_numpy = None if numpy is None else numpy.random.get_state()
-    try:
-        # The program may have switched grad mode off where we happen to be.
-        nowhere = io.StringIO()
-        with redirect_stdout(nowhere), redirect_stderr(nowhere), torch.enable_grad():
-            yield
-    finally:
-        random.setstate(states[0])
-        torch.set_rng_state(states[1])
-        if of_numpy is not None:
-            sys.modules["numpy"].random.set_state(of_numpy)
+    # The program may have switched grad mode off where we happen to be.
+    nowhere = io.StringIO()
+    with (
+        random_kept(),
+        redirect_stdout(nowhere),
+        redirect_stderr(nowhere),
+        torch.enable_grad(),
+    ):
+        yield
 
 
 @contextmanager

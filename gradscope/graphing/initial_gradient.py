@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from gradscope.autograd.elements import is_released
-from gradscope.autograd.isolation import functions_on
+from gradscope.autograd.isolation import functions_on, random_kept
 from gradscope.autograd.summary import name_of, shown_shape
 from gradscope.errors import RootError, described
 from gradscope.words import added_up, either, misfit, option
@@ -166,7 +166,8 @@ def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
             f"put it into a file: {option('gradient', '@FILE.npy')}",
         )
     try:
-        with torch.enable_grad(), functions_on():  # wherever the program stands
+        # Wherever the program stands.
+        with torch.enable_grad(), functions_on(), random_kept():
             return eval(compile(text, "<gradient>", "eval"), {**_NUMBERS, **namespace})
     except SyntaxError as error:
         raise RootError(
