@@ -1,9 +1,10 @@
 """From a live graph and what was recorded to the plain Graph and BackwardPass of a Report.
 
     roots, initial_gradient                    --root and --gradient, text to tensors
-    watched_call                               the program makes its call, and we see what flows
-    probe ─► edge_gradients, gradient_table    one pass over one graph, measured
-      ├────► assemble, forward                 in the user's words, as plain data
+    probe ─► watched_call                      a backward call of the program's, or one of ours
+      │        └► edge_gradients               what flows along each edge in it
+      │             └► gradient_table          measured: sizes, states, few values
+      ├────► assemble                          in the user's words, as plain data
       ├────► blame                             why backward failed
       └────► study                             what was asked beyond gradients, and who answers
 

@@ -1,8 +1,9 @@
 """What is remembered while a program runs: who made each node, where, and what it is called.
 
-    recorder ─► recording ─► torch_call, derived      which call made the node with this number
+    recorder ─► recording ─► torch_call               which call made the node with this number
        │            ├──────► places, source           where that is, and what stands there
        │            ├──────► modules, names           in which module call; what a tensor is called
+       │            │           └► wrappers, stand_in  around the calls of modules
        │            └──────► events, remembered,      what happened besides making nodes
        │                     backward_calls, failed
        └──────► listener                              whoever wants to hear more: doctor, check

@@ -34,7 +34,7 @@ from gradscope.recording.stand_in import module_calls
 from gradscope.recording.wrappers import parameters_in, parts_of, plain_path
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
-_unheard = torch._C.DisableTorchFunction
+_functions_off = torch._C.DisableTorchFunction
 
 MAX_PARAMETERS = 1_000_000
 """Parameters whose names are remembered."""
@@ -242,7 +242,7 @@ class ModuleTracker:
 
     def _note_result(self, call: int, returned: Any) -> None:
         # The getters of a tensor would be heard by a mode of the program.
-        with _unheard():
+        with _functions_off():
             if type(returned) is torch.Tensor:
                 self._results[call - self._first_call] = _made_by(returned)
             elif issubclass(type(returned), PLAIN):

@@ -3,8 +3,8 @@
 :func:`hierarchy_of` groups the nodes, once for a graph; a :class:`View` is what a renderer draws:
 items instead of nodes, links instead of edges.  An item is one node or a closed group.  Nothing is
 lost: the numbers of an item or link are read from its members
-(:mod:`gradscope.simplify.gradients`).  Must not know of torch, of gradients, or of any output
-format."""
+(:mod:`gradscope.simplify.gradients`).  Which groups there are, and which are open, does not depend
+on the gradients.  Must not know of torch, or of any output format."""
 
 from __future__ import annotations
 
