@@ -3,6 +3,7 @@ import { append } from "./bucket.js";
 import { element, faint, hear } from "./element.js";
 import { number, plural, shorten, visible } from "./format.js";
 import { font, widthOf } from "./text.js";
+import { ofLeaves } from "./trouble.js";
 import { CUT, inside, severitySign, told } from "./words.js";
 
 const FLOW = font(11);
@@ -145,9 +146,10 @@ export class Code {
     const found = new Map();
     const note = (place, ...what) => found.get(place)?.some(([, words]) => words === what[1]) || append(found, place, what);
     for (const node of births) note(this._place(node), "error", "first NaN or Inf");
-    for (const [node, severity, words, origin] of marks) {
-      if (origin >= 0) note(placeOf(model.place(origin)), severity, words);
-      else for (const { place, leaves } of lines) if (leaves.includes(model.leafOf.get(node))) note(place, severity, `${ending(visible(model.names(node)[0]))}: ${words}`);
+    for (const [, severity, words, origin] of marks) if (origin >= 0) note(placeOf(model.place(origin)), severity, words);
+    for (const { place, leaves } of lines) {
+      const words = ofLeaves(marks.filter(([node, , , , , leaf]) => leaf && leaves.includes(model.leafOf.get(node))));
+      if (words) note(place, "information", words);
     }
     return found;
   }

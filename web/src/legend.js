@@ -1,5 +1,4 @@
 // The colour scale with its two ends, which can be dragged or moved by keys, and the signs of the drawing.
-import { append } from "./bucket.js";
 import { element, faint } from "./element.js";
 import { severitySign } from "./words.js";
 
@@ -37,11 +36,9 @@ export class Legend {
     const { troubles, passes } = this.viewer.model;
     const { marks, findingsAt } = troubles;
     const words = { error: passes.some(({ state }) => state.includes(4)) ? "not finite" : "" };
-    for (const [, severity] of marks) words[severity] ??= "see above";
+    for (const [, severity] of marks) words[severity] ??= "told above";
     for (const findings of findingsAt.values()) for (const { severity } of findings) words[severity] = severity === "error" && words.error ? "finding, or not finite" : "finding";
-    const alike = new Map();
-    for (const severity of ["error", "warning", "information"]) if (words[severity]) append(alike, words[severity], severity);
-    return [...alike].map(([said, severities]) => [severities[0], severities.map(severitySign).join("") + said]);
+    return ["error", "warning", "information"].filter((severity) => words[severity]).map((severity) => [severity, severitySign(severity) + words[severity]]);
   }
 
   /** What is shown, which can be chosen where there are several things to show. */

@@ -206,7 +206,7 @@ export class Painter {
     const shown = scene.shown.of(box);
     if (!shown) return;
     if (hasStrip(model, box)) return this._rounds(box, shown);
-    const value = fitted(told(shown), LABEL, 110);
+    const value = fitted(told({ ...shown, values: null }), LABEL, 110);
     const color = shown.state === "non-finite" ? theme.bad : theme.ink;
     const below = box.y + callOf(model, box).height;
     this._text(value, box.x + box.width - 10, below + 31, { color, align: "right" });

@@ -142,7 +142,7 @@ export class Panel {
       this.shown({ node }),
       ...this.findings([node]),
       model.troubles.births.includes(node) ? element("p", { class: "failed", text: "✖ NaN or Inf begins here." }) : null,
-      ...model.troubles.marks.filter(([at]) => at === node).map(([, severity, words]) => element("p", { class: severity, text: `${severitySign(severity)}${/^(falls|grows|vanishes)/.test(words) ? "‖g‖ " : ""}${words}${words.includes(" from ") ? "" : " here"}.` })),
+      ...model.troubles.marks.filter(([at]) => at === node).map(([, severity, words]) => element("p", { class: severity, text: `${severitySign(severity)}${words}` })),
       this.formula(node),
       ...this._upstream(node),
       onEachRank(this.viewer, (pass) => model.upstreamIn(pass, node), model.names(node)[0]),

@@ -1,5 +1,6 @@
 // Where something is wrong: findings, and gradients that stop being finite.  Knows nothing of the screen.
 import { append } from "./bucket.js";
+import { plural } from "./format.js";
 import { absentOf } from "./words.js";
 
 const GRAVITY = { error: 3, warning: 2, information: 1 };
@@ -28,11 +29,6 @@ export class Troubles {
     return LEVELS[this.gravity[node]];
   }
 
-  /** The worst severity in a group at any depth. */
-  inside(group) {
-    return LEVELS[this.inGroup[group]];
-  }
-
   /** The worst at a box: at all that it stands for. What is only worth a look is said by the innermost box, and by that which lacks modules. */
   at(box) {
     const { group, each, open } = box;
@@ -44,24 +40,25 @@ export class Troubles {
 
   /** What gradients do in a box that is not open, or at one of those that are drawn as it; or in the rounds of what is drawn once. */
   words(box) {
-    const [first, ...others] = new Set(this._said(box).map(([, , words]) => words));
-    return first ? first + (others.length ? ` and ${others.length} more` : "") : "";
+    const said = this._said(box);
+    const ofOps = said.filter(([, , , , , leaf]) => !leaf);
+    // A leaf says itself who it is, and so does a group of leaves.
+    if (this.model.ops[box.group] && !ofOps.length) return ofLeaves(said);
+    return andMore(new Set((ofOps.length ? ofOps : said).map(([, , words]) => words)));
   }
 
-  /** The marks that a box tells of: those of a round are told of what is drawn once for all rounds, rather than of what is in it, and those of a leaf by no module that takes it. */
+  /** The marks that a box tells of: those of a round are told of what is drawn once for all rounds, rather than of what is in it. */
   _said(box) {
-    const { key, node, group, each, bars, repeats, open } = box;
+    const { key, each, bars, repeats, open } = box;
     const { model } = this;
-    const isOfLeaves = node !== undefined || !model.ops[group];
     const isIn = (one, at) => one && (one.node === undefined ? model.isInside(at, one.group) : one.node === at);
     const isHere = (isRound) => (isRound && bars ? key === `g${repeats.at(-1)}` : !open);
-    return this.marks.filter(([at, , , , isRound]) => at >= 0 && (isOfLeaves || !model.isLeaf(at)) && isHere(isRound) && (each ?? bars ?? [box]).some((one) => isIn(one, at)));
+    return this.marks.filter(([at, , , , isRound]) => at >= 0 && isHere(isRound) && (each ?? bars ?? [box]).some((one) => isIn(one, at)));
   }
 
   _nodes(model) {
     const gravity = new Uint8Array(model.size);
     for (const node of this.births) gravity[node] = GRAVITY.error;
-    for (const [node, severity, , , isRound] of this.marks) if (node >= 0 && !isRound && !model.isLeaf(node)) gravity[node] = Math.max(gravity[node], GRAVITY[severity]);
     for (const [node, findings] of this.findingsAt) {
       for (const { severity } of findings) gravity[node] = Math.max(gravity[node], GRAVITY[severity] ?? 0);
     }
@@ -98,3 +95,13 @@ function enclosing(model, gravity) {
   for (let g = found.length - 1; g > 0; g--) found[model.parent[g]] = Math.max(found[model.parent[g]], found[g]);
   return found;
 }
+
+/** What is said of some leaves as one: by the name that all have in their modules, or by how many they are. */
+export function ofLeaves(marks) {
+  const [said, names] = [2, 5].map((part) => new Set(marks.map((mark) => mark[part])));
+  const [leaf] = names;
+  const who = !marks[1] || said.size > 1 ? leaf : names.size > 1 ? plural(marks.length, "leaf", "leaves") : `${leaf} ×${marks.length}`;
+  return leaf ? `${who}: ${andMore(said)}` : "";
+}
+
+const andMore = ([first = "", ...others]) => first + (others.length ? ` and ${others.length} more` : "");

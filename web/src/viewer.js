@@ -20,7 +20,7 @@ import { linked } from "./whereabouts.js";
 import { described } from "./words.js";
 
 /** Pixels in which a program can still be read, and can be read well. */
-const [LEAST_CODE, WELL] = [300, 420];
+const [LEAST_CODE, WELL] = [300, 560];
 
 /** The group that a box opens and closes, 0 for what is none: of a round that is shown what stands for it. */
 const groupOf = (box) => (box?.group === undefined ? 0 : Number(box.key.slice(1)));

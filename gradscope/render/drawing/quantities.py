@@ -14,10 +14,9 @@ from gradscope.render.drawing.facts import meeting, opposing, residuals, skipped
 from gradscope.render.drawing.listing import Made
 from gradscope.render.drawing.scale import odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.drawing.verdict import Spot
 from gradscope.render.words.numbers import size
 from gradscope.render.words.table import Cell, Column, Part
-from gradscope.render.words.text import BADGES, INKS, Glyphs
+from gradscope.render.words.text import Glyphs
 from gradscope.simplify.gradients import combine, middle
 from gradscope.simplify.view import Item
 
@@ -40,8 +39,8 @@ class Quantities:
     there where there are several.
     """
 
-    def __init__(self, scene: Scene, glyphs: Glyphs, spots: Sequence[Spot]) -> None:
-        self.scene, self.glyphs, self.spots = scene, glyphs, spots
+    def __init__(self, scene: Scene, glyphs: Glyphs) -> None:
+        self.scene, self.glyphs = scene, glyphs
         self.item_of = {item.members[0]: item for item in scene.view.items}
         leaves = scene.graph.leaves
         self.names = {leaf.node: visible(next(iter(leaf.names), "")) for leaf in leaves}
@@ -137,12 +136,7 @@ class Quantities:
         return self.terms.cells(whole.results if whole else ()) if self.terms else []
 
     def _meetings(self, whole: Made | None, parts: Sequence[Made]) -> list[Cell]:
-        """What the verdict says of a line, and what is to be said of gradients that meet in what it
-        made."""
-        origins, known = {piece.origin for piece in parts}, self.scene.graph.origins
-        here = (one for one in self.spots if one.origin >= 0 and known[one.origin] in origins)
-        # Two calls on a line may say the same.
-        spots = [*{one.words: one for one in here}.values()] if whole is not None else []
+        """What is to be said of gradients that meet in what a line made."""
         # What meets in the result of a module is told where it was made.
         is_made_here = whole is not None and {*whole.results} <= {*whole.nodes}
         items = [] if self.calls or not is_made_here else self._items(whole)
@@ -157,9 +151,4 @@ class Quantities:
         if whole is not None and not (whole.nodes or whole.results):
             cut = "history cut here"  # by what made nothing
         words = " · ".join(filter(None, (*told, cut)))
-        marks = []
-        for number, spot in enumerate(spots, 1):
-            gap = " · " * (number < len(spots) or bool(words))
-            sign = self.glyphs.text(BADGES[spot.severity])
-            marks.append(Part(f"{sign} {spot.words}{gap}", INKS[spot.severity]))
-        return [(*marks, Part(words, "dim"))]
+        return [Part(words, "dim")]

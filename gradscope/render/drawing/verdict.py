@@ -6,14 +6,14 @@ Must not say more than what was seen, nor know where it is shown.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from gradscope.escaping import visible
 from gradscope.model.plain import State, in_rows
-from gradscope.model.report import Graph, around
+from gradscope.model.report import Graph, Leaf, around
 from gradscope.render.drawing.blame import AT_A_GLANCE, times
 from gradscope.render.drawing.facts import cancelling
 from gradscope.render.drawing.scale import (
@@ -44,14 +44,16 @@ MOST_CANCELLED = 2
 
 class Spot(NamedTuple):
     """A node that the verdict is about, -1 where a line alone is: how bad it is, what it does in a
-    few words, its line as an index into the graph's origins, -1 for one that is not known, and
-    whether what is meant is the round that begins with it."""
+    few words, its line as an index into the graph's origins, -1 for one that is not known,
+    whether what is meant is the round that begins with it, and what a leaf is called in its
+    module."""
 
     node: int
     severity: Severity
     words: str
     origin: int
     is_round: bool = False
+    leaf: str = ""
 
 
 Told = tuple[str, Sequence[Spot]]
@@ -121,10 +123,8 @@ class Marks:
 
     @cached_property
     def _drawn(self) -> list[Spot]:
-        """Leaves say themselves what becomes of their gradients."""
-        nodes = self._scene.graph.nodes
-        known = (spot for spot in self.spots if spot.node >= 0)
-        return [spot for spot in known if nodes[spot.node].kind != "leaf"]
+        """Leaves say themselves what becomes of their gradients, and closed modules of theirs."""
+        return [spot for spot in self.spots if spot.node >= 0 and not spot.leaf]
 
     def of(self, item: Item | Frame) -> Spot | None:
         """The worst in an item, or of the rounds of what is drawn once for all."""
@@ -132,10 +132,35 @@ class Marks:
             nodes = {node for some in item.rounds for node in some} if self._drawn else set()
             found = (spot for spot in self._drawn if spot.is_round and spot.node in nodes)
             return next(found, None)
-        inside = {*item.members} if self._drawn else set()
+        inside = {*item.members} if self.spots else set()
         # What stands for many rounds is in a frame, which says what is meant of a round.
         own = (spot for spot in self._drawn if item.template is None or not spot.is_round)
-        return next((spot for spot in own if spot.node in inside), None)
+        found = (spot for spot in own if spot.node in inside)
+        # Leaves that are drawn as one say themselves what becomes of their gradients.
+        is_of_ops = any(self._scene.graph.nodes[node].kind != "leaf" for node in inside)
+        return next(found, self.of_leaves(inside) if item.folded and is_of_ops else None)
+
+    def of_leaves(self, nodes: Collection[int]) -> Spot | None:
+        """What is said of the leaves among these nodes, as one: by the name that all have in their
+        modules, or by how many they are."""
+        spots = [spot for spot in self.spots if spot.leaf and spot.node in nodes]
+        if not spots:
+            return None
+        first, *others = spots
+        who, more = first.leaf, ""
+        if {spot.words for spot in others} - {first.words}:
+            more = f" and {len(others):,} more"
+        elif others:
+            is_alike = {spot.leaf for spot in others} == {who}
+            who = f"{who} ×{len(spots):,}" if is_alike else count(len(spots), "leaf")
+        else:
+            here = [visible(one.name) for one in self._scene.graph.leaves if one.node in nodes]
+            if [*map(short, here)].count(who) > 1:
+                # One of several layers.
+                who = visible(
+                    next(one.name for one in self._scene.graph.leaves if one.node == first.node)
+                )
+        return first._replace(words=f"{who}: {first.words}{more}")
 
     def badge(self, item: Item) -> Severity | None:
         """The severity of the worst finding about a node in an item, or of the worst spot."""
@@ -212,7 +237,7 @@ def _sizes(scene: Scene) -> Iterator[Told]:
         words = f"{_get(scene, names)} next to nothing beside others, ‖g‖ up to {most}: {little}"
         yield (
             words,
-            [Spot(leaf.node, "information", "next to nothing", -1) for _, leaf in known[:few]],
+            [_of_leaf(leaf, "next to nothing") for _, leaf in known[:few]],
         )
     if len(leaves) <= FEW_LEAVES and len(scene.graph.nodes) <= AT_A_GLANCE:
         return
@@ -244,10 +269,12 @@ def _cancels(scene: Scene) -> Told:
         f"at {visible(leaf.name)}"
         for share, leaf in shares
     )
-    spots = [
-        Spot(leaf.node, "information", f"cancels {cancelling(share)}", -1) for share, leaf in shares
-    ]
+    spots = [_of_leaf(leaf, f"cancels {cancelling(share)}") for share, leaf in shares]
     return listed(words, MOST_CANCELLED), spots
+
+
+def _of_leaf(leaf: Leaf, words: str) -> Spot:
+    return Spot(leaf.node, "information", words, -1, leaf=short(visible(leaf.name)))
 
 
 def alarm(scene: Scene) -> str:

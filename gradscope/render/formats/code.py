@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from gradscope.escaping import visible
-from gradscope.model.report import Leaf, Report
+from gradscope.model.report import Report
 from gradscope.render.drawing.head import FEWEST_LINES, HEAD_LINES, Head
 from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, listing
 from gradscope.render.drawing.quantities import Quantities
@@ -48,8 +48,8 @@ class _Code(Head):
         # The verdict is on what is folded, and a line on single nodes.
         self.single = Scene(report, replace(options, folding=Folding(all=True)))
         self.wanted = meant(self.scene.graph, options.folding)
-        self.spots = Marks(self.scene).spots
-        self.known = Quantities(self.single, self.glyphs, self.spots)
+        self.marks = Marks(self.scene)
+        self.known = Quantities(self.single, self.glyphs)
         self.quantities = list(self.known.each())
         self.untold = list(self.scene.report.findings)
 
@@ -99,14 +99,18 @@ class _Code(Head):
             is_folded = position in self.folded
             if position and not (is_folded and position - 1 in self.folded):
                 yield [""]
-            yield self._folded(function) if is_folded else [Part(self._name(function), "bold")]
-            yield from () if is_folded else self._rows(function)
+            if is_folded:
+                yield self._folded(function)
+                yield from self._marked(function.lines, function.file)
+            else:
+                yield [Part(self._name(function), "bold")]
+                yield from self._rows(function)
 
     def _folded_of(self, functions: Sequence[SourceFunction]) -> set[int]:
         """The functions of installed packages that are a line each, where not all have room: those
         that ran once, and those inside of others.  What is to blame is open."""
         guilty = {finding.location.file for finding in self.untold if finding.location}
-        blamed = {*self.scene.blame.nodes(), *(spot.node for spot in self.spots)}
+        blamed = {*self.scene.blame.nodes(), *(spot.node for spot in self.marks.spots)}
         leaves = enumerate(self.scene.graph.leaves)
         taken = {place for place, leaf in leaves if leaf.node in blamed}
         closed = {
@@ -170,6 +174,7 @@ class _Code(Head):
                     self._part(one, line.within(one) if self.known.answer else [one])
                     for one in wholes
                 )
+            yield from self._marked([line], function.file)
             yield from self._findings(function.file, line, margin)
 
     def _row(self, line: SourceLine, wholes: Sequence[Made], margin: int) -> list[Cell]:
@@ -211,27 +216,31 @@ class _Code(Head):
             signs = self.glyphs.silent, self.glyphs.bad
             sizes = [span([info]) or state_word(info, *signs) for info in infos]
         before = parts(note)
-        if said := self._of_leaves([scene.graph.leaves[one] for one in positions]):
-            before = (*before, Part(" · " * bool(before[0].text)), said)
-        told = ", ".join(map(" ".join, zip_longest(names, sizes, fillvalue="")))
+        (name, size), *others = zip_longest(names, sizes, fillvalue="")
         gap = " · " if any(part.text for part in before) else ""
-        return (*before, Part(f"{gap}{sign} {told}".rstrip(), "green"))
+        more = "".join(f", {other} {known}".rstrip() for other, known in others)
+        return (
+            *before,
+            Part(f"{gap}{sign} ", "green", "never"),
+            Part(name, "green", "start"),
+            Part(f" {size}".rstrip(), "green", "never"),
+            Part(more, "green"),
+        )
 
-    def _of_leaves(self, leaves: Sequence[Leaf]) -> Part | None:
-        """What the verdict says of these leaves."""
-        names = {leaf.node: short(next(iter(leaf.names), "?")) for leaf in leaves}
-        spots = [spot for spot in self.spots if spot.node in names]
-        if not spots:
-            return None
-        name, words = names[spots[0].node], spots[0].words
-        if [*names.values()].count(name) > 1:
-            # Of several layers at one line.
-            name = next(leaf.name for leaf in leaves if leaf.node == spots[0].node)
-        is_same = len({spot.words for spot in spots}) == 1
-        who = count(len(spots), "leaf") if is_same and len(spots) > 1 else name
-        more = "" if is_same else f" and {len(spots) - 1:,} more"
-        sign = self.glyphs.text(BADGES[spots[0].severity])
-        return Part(f"{sign} {who}: {words}{more}", INKS_OF[spots[0].severity])
+    def _marked(self, lines: Sequence[SourceLine | None], file: str) -> Iterator[list[Cell]]:
+        """What the verdict says of these lines, and of the leaves that they take."""
+        graph = self.scene.graph
+        numbers = {line.number for line in lines if line is not None}
+        taken = (leaf for line in lines if line is not None for leaf in line.leaves)
+        of_leaves = self.marks.of_leaves({graph.leaves[leaf].node for leaf in taken})
+        here = [spot for spot in self.marks.spots if spot.origin >= 0]
+        places = [graph.origins[spot.origin] for spot in here]
+        each = zip(here, places, strict=True)
+        spots = [spot for spot, at in each if at.file == file and at.line in numbers]
+        # Two calls on a line may say the same.
+        for spot in {one.words: one for one in (*spots, *filter(None, [of_leaves]))}.values():
+            sign = f"  {BADGES[spot.severity]} "
+            yield from self._said(sign, self.glyphs.text(spot.words), INKS_OF[spot.severity])
 
     def _findings(self, file: str, line: SourceLine, margin: int) -> Iterator[list[Cell]]:
         """What the doctor has found at this line, with a mark below the guilty expression."""
