@@ -289,6 +289,18 @@ def test_the_tree_has_both_sides(session: Session) -> None:
     assert "A: a.json, B: b.json" in told and "only in B" in told
 
 
+@pytest.mark.parametrize("more_in", ["A", "B"])
+def test_what_one_side_has_more_is_in_the_modules_of_both(more_in: str, session: Session) -> None:
+    """So that blocks alike are drawn once, whichever side has the longer ones."""
+    fewer = TRANSFORMER.replace("self.up(self.ln_2(x))", "self.up(x)")
+    sides = both(session, *((TRANSFORMER, fewer) if more_in == "A" else (fewer, TRANSFORMER)))
+    rows = session.cli("diff", *sides, "--format", "tree", "--width", "140").out.splitlines()
+    assert any("blocks.* Block" in row and f"9 of 150 only in {more_in}" in row for row in rows)
+    table = rows[next(at for at, row in enumerate(rows) if "largest difference first" in row) :]
+    shares = [float(row.split()[-1].lstrip("≥").rstrip("%")) for row in table[1:-1]]
+    assert shares == sorted(shares, reverse=True) and len(shares) > 3
+
+
 def _norms(path: str) -> list[tuple[str, str]]:
     """What each leaf gets, by its name."""
     report = storage.load(path)

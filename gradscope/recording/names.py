@@ -56,6 +56,17 @@ def name_in_frame(tensor: torch.Tensor, paths: Sequence[str], frame: FrameType) 
     return next((path for path in paths if _resolve(path, scope, frame.f_globals) is tensor), "")
 
 
+def variable_in_frame(tensor: torch.Tensor, paths: Sequence[str], frame: FrameType) -> str:
+    """The first of the dotted paths that leads to this very tensor from the frame, or "".  Of
+    several variables that hold it, the first: after ``y = x`` the name ``y`` may soon hold another.
+    """
+    name = name_in_frame(tensor, paths, frame)
+    scope = locals_of(frame)
+    if name not in scope:
+        return name
+    return next((one for one, value in scope.items() if value is tensor), name)
+
+
 def value_in_frame(path: str, frame: FrameType) -> Any:
     """What a dotted path leads to from the frame; an object of no meaning when it leads nowhere."""
     return _resolve(path, locals_of(frame), frame.f_globals)

@@ -20,7 +20,7 @@ from gradscope.autograd.elements import has_memory, is_small
 from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.summary import flat_values
 from gradscope.autograd.tensors import TensorTable, address_of, flat_tensors, is_learned_leaf
-from gradscope.recording.names import name_in_frame
+from gradscope.recording.names import variable_in_frame
 from gradscope.recording.places import Places
 from gradscope.recording.source import Sources
 
@@ -158,7 +158,7 @@ class LeafNames:
         site = places.site(place)
         for tensor in flat_tensors(args):
             if site is not None and is_learned_leaf(tensor) and not self._has_name(tensor):
-                name = name_in_frame(tensor, self._sources.operands(site), frame)
+                name = variable_in_frame(tensor, self._sources.operands(site), frame)
                 if name:
                     self._add(tensor, name)
 

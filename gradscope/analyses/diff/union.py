@@ -5,6 +5,7 @@ Knows nothing of how it is drawn.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from gradscope.model.report import (
     Node,
     Report,
     Root,
+    around,
 )
 
 
@@ -146,10 +148,14 @@ def _report(
 ) -> Report:
     owner = [(0, left) if left is not None else (1, right or 0) for left, right in sources]
     leaves = {(side, leaf.node): leaf for side, r in enumerate((a, b)) for leaf in r.graph.leaves}
-    calls, origins = len(a.graph.calls), len(a.graph.origins)
+    origins = len(a.graph.origins)
+    call_of = _calls(a.graph, b.graph, sources)
     shifted = (
         msgspec.structs.replace(
-            call, parent=_plus(call.parent, calls), origin=_plus(call.origin, origins), result=None
+            call,
+            parent=None if call.parent is None else call_of[call.parent],
+            origin=_plus(call.origin, origins),
+            result=None,
         )
         for call in b.graph.calls
     )
@@ -162,7 +168,7 @@ def _report(
         if (new := at[side].get(root.node)) is not None
     }
     graph = Graph(
-        nodes=tuple(_node(a, b, known, new) for new, known in enumerate(owner)),
+        nodes=tuple(_node(a, b, known, new, call_of) for new, known in enumerate(owner)),
         edges=tuple(way.edge for way in ways),
         leaves=tuple(
             msgspec.structs.replace(leaves[known], node=new, origin=None)
@@ -176,8 +182,28 @@ def _report(
     return Report(graph, a.meta)
 
 
-def _node(a: Report, b: Report, known: tuple[int, int], new: int) -> Node:
-    """A node under its new number; B's tables stand behind A's."""
+def _calls(a: Graph, b: Graph, sources: Sequence[tuple[int | None, int | None]]) -> Sequence[int]:
+    """For each module call of B its number in the union: that of the call of A in which the same
+    nodes were made, or a new one."""
+    same: dict[int, int] = {}
+    taken: set[int] = set()
+    for left, right in sources:
+        if left is None or right is None:
+            continue
+        ways = (around(side.calls, side.nodes[at].call) for side, at in ((a, left), (b, right)))
+        # The innermost may be that of something only one of them has.
+        known = {a.calls[call].path: call for call in next(ways)}
+        for call in next(ways):
+            other = known.get(b.calls[call].path)
+            if call not in same and other is not None and other not in taken:
+                same[call] = other
+                taken.add(other)
+    return [same.get(call, len(a.calls) + call) for call in range(len(b.calls))]
+
+
+def _node(a: Report, b: Report, known: tuple[int, int], new: int, call_of: Sequence[int]) -> Node:
+    """A node under its new number; B's tables stand behind A's, and ``call_of`` has the numbers of
+    B's module calls."""
     side, old = known
     if side == 0:
         return msgspec.structs.replace(a.graph.nodes[old], id=new)
@@ -188,7 +214,7 @@ def _node(a: Report, b: Report, known: tuple[int, int], new: int) -> Node:
         id=new,
         origin=_plus(node.origin, origins),
         derived=_plus(node.derived, origins),
-        call=_plus(node.call, len(a.graph.calls)),
+        call=None if node.call is None else call_of[node.call],
     )
 
 

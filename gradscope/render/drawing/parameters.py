@@ -13,7 +13,7 @@ from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.plain import Number, number
 from gradscope.model.report import GradientInfo, Leaf, State
-from gradscope.render.drawing.facts import cancelling, hooked
+from gradscope.render.drawing.facts import cancelling, difference, hooked, marked
 from gradscope.render.drawing.scale import BAD_INK, size_cell
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers
@@ -26,6 +26,7 @@ from gradscope.words import either
 
 if TYPE_CHECKING:
     from gradscope.render.drawing.beside import Calls
+    from gradscope.render.options import Mark
 
 
 class Parameter(NamedTuple):
@@ -201,9 +202,11 @@ class LeafTable(Writer):
             return []
         shown, columns = self.positions, [*self.columns]
         if len(shown) + 1 > most:
-            if self.calls is None:
-                shown = sorted(shown, key=self._place)
-                columns[0] = replace(columns[0], title="leaf, largest first")
+            is_compared = bool(self.options.sides)
+            if self.calls is None or is_compared:
+                shown = sorted(shown, key=self._differing if is_compared else self._place)
+                what = "largest difference" if is_compared else "largest"
+                columns[0] = replace(columns[0], title=f"leaf, {what} first")
             shown = shown[: max(most - 2, 1)]
         lines = list(self.table(columns, map(self.cells, shown)))
         return [*lines, *self.more(len(self.positions) - len(shown), "leaf")]
@@ -214,6 +217,21 @@ class LeafTable(Writer):
         is_bad = total.state == "non-finite"
         return not is_bad, 0.0 if is_bad else -float(total.norm or 0)
 
+    def _differing(self, position: int) -> tuple[bool, float]:
+        """By how far the gradients lie apart; last the leaves of which only one side has any."""
+        mark, each = self._difference(position), self.scene.each
+        is_alone = any(one.leaf(position).state == "not reached" for one in each)
+        return is_alone, -mark.weight if mark else 0.0
+
+    def _difference(self, position: int) -> Mark | None:
+        """What differs in a comparison: a leaf that is on one side alone, or its gradient."""
+        overlay, node = self.options.overlay, self.scene.graph.leaves[position].node
+        if overlay is None:
+            return None
+        known = overlay.nodes.get(node)
+        arriving = self.gradients.edges_into.get(node, ())
+        return known if known and known.words else marked(overlay.edges, arriving)
+
     def cells(self, position: int) -> list[Cell]:
         """The cells of a leaf."""
         leaf = self.scene.graph.leaves[position]
@@ -221,7 +239,8 @@ class LeafTable(Writer):
         shape = numbers.shape(leaf.tensor.shape)
         if self.calls is not None:
             each = [one.leaf(position) for one in self.calls.each]
-            return [name, shape, *self.calls.cells(each)]
+            differs = difference(self._difference(position))
+            return [name, shape, *self.calls.cells(each, differs)]
         total = self.gradients.leaf(position)
         ink = BAD_INK if total.state == "non-finite" else ""
         norm = unscaled(total.norm, self.scene.graph.scale)
