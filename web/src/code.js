@@ -1,7 +1,7 @@
 // The program's own source beside the graph: at each line the gradient that arrives at what it made.
 import { append } from "./bucket.js";
 import { element, faint, hear } from "./element.js";
-import { number, plural, shorten, visible } from "./format.js";
+import { leavesOf, number, shorten, visible } from "./format.js";
 import { font, widthOf } from "./text.js";
 import { ofLeaves } from "./trouble.js";
 import { CUT, inside, severitySign, told } from "./words.js";
@@ -174,7 +174,7 @@ export class Code {
   _leaves(leaves) {
     const { model } = this;
     const each = leaves.map((leaf) => ({ node: model.data.leaves.node[leaf] }));
-    if (each.length > NAMED) return `${plural(each.length, "leaf", "leaves")} ${told(model.arriving({ each }))}`;
+    if (each.length > NAMED) return `${leavesOf(each.length)} ${told(model.arriving({ each }))}`;
     return each.map(({ node }) => `${ending(visible(model.names(node)[0] ?? `#${node}`))} ${told(model.upstream(node))}`).join(", ");
   }
 

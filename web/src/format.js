@@ -34,6 +34,7 @@ export const count = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 
 /** `1 op`, `2 ops`, `2 leaves`. */
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
+export const leavesOf = (n) => plural(n, "leaf", "leaves");
 
 /** Nested brackets of a flat list by its shape, `[0.1, 1, 0.0001]`; complex numbers as real, imaginary. */
 export function tensor(values, shape) {

@@ -1,6 +1,6 @@
 // The side panel: everything known of one node, group, or of the whole report.  Text only, never markup.
 import { element, faint } from "./element.js";
-import { count, harmless, lookup, number, plural, shapeOf, targetName, tensor, visible } from "./format.js";
+import { count, harmless, leavesOf, lookup, number, plural, shapeOf, targetName, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
 import { layerSwitch, standing } from "./layers_panel.js";
 import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
@@ -34,7 +34,7 @@ export class Panel {
     const { model } = this;
     return [
       element("h2", {}, ...inParts(targetName(meta.target) || "graph")),
-      faint("p", `${plural(model.size, "node")}, ${plural(model.data.leaves.node.length, "leaf", "leaves")} · torch ${meta.torch}`),
+      faint("p", `${plural(model.size, "node")}, ${leavesOf(model.data.leaves.node.length)} · torch ${meta.torch}`),
       model.pass?.error ? element("p", { class: "failed", text: `backward failed: ${visible(model.pass.error)}` }) : null,
       ...notes.map((note) => element("p", { text: visible(note) })),
       model.data.answer ? element("pre", { class: "answer", tabindex: "0", role: "group", "aria-label": "the answer in words", text: model.data.answer }) : null,
@@ -109,7 +109,7 @@ export class Panel {
     const entering = model.entering(g);
     return [
       element("h2", { text: `${name}${times}` }),
-      faint("p", [...new Set([kind, visible(type), size, plural(leaves.length, "leaf", "leaves")])].filter(Boolean).join(" · ")),
+      faint("p", [...new Set([kind, visible(type), size, leavesOf(leaves.length)])].filter(Boolean).join(" · ")),
       this.facts("", [["module", kind === "module" ? visible(title) : ""], ["operations", kind === "repeat" && !type ? visible(title) : ""], ["called as", kind === "module" ? visible(label) : ""], ["expressions", kind === "repeat" && label !== name ? visible(label) : ""]]),
       this.shown({ group: g }),
       entering ? this.facts("gradient entering", [...this._numbers(entering), ["of it", meetingWords(model, { group: g })]]) : null,

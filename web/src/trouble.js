@@ -1,6 +1,6 @@
 // Where something is wrong: findings, and gradients that stop being finite.  Knows nothing of the screen.
 import { append } from "./bucket.js";
-import { plural } from "./format.js";
+import { leavesOf } from "./format.js";
 import { absentOf } from "./words.js";
 
 const GRAVITY = { error: 3, warning: 2, information: 1 };
@@ -100,7 +100,7 @@ function enclosing(model, gravity) {
 export function ofLeaves(marks) {
   const [said, names] = [2, 5].map((part) => new Set(marks.map((mark) => mark[part])));
   const [leaf] = names;
-  const who = !marks[1] || said.size > 1 ? leaf : names.size > 1 ? plural(marks.length, "leaf", "leaves") : `${leaf} ×${marks.length}`;
+  const who = !marks[1] || said.size > 1 ? leaf : names.size > 1 ? leavesOf(marks.length) : `${leaf} ×${marks.length}`;
   return leaf ? `${who}: ${andMore(said)}` : "";
 }
 

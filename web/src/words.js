@@ -1,5 +1,5 @@
 // What boxes and lines are called, and what is said of a gradient.  The same words on the canvas, in the panel and in the list.
-import { count, number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
+import { count, leavesOf, number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
 import { ROUNDS, isCarried, isPort } from "./level.js";
 import { toldApart } from "./ranks.js";
 
@@ -94,7 +94,7 @@ function endName(model, key) {
  */
 export function groupWords(model, group, title = model.group(group).title, isOnce = false) {
   const { kind, type, label, count: rounds } = model.group(group);
-  const size = kind === "leaves" ? plural(rounds, "leaf", "leaves") : plural(model.ops[group], "op");
+  const size = kind === "leaves" ? leavesOf(rounds) : plural(model.ops[group], "op");
   const times = kind === "repeat" ? ` ×${count(rounds)}${absentOf(model, group, isOnce)}` : "";
   // Of a short loop the expression made last says most; a long one, and a repeat of modules, has a title of its own.
   const name = kind === "repeat" && !type && !title.startsWith("repeat in ") ? label.split(" → ")[0] || title : title.split(" → ").map((one) => within(model, group, one)).join(" → ") || label;
@@ -240,7 +240,7 @@ export function moreWords(model, bundle) {
   const goesOn = isCarried(bundle) ? (isPort(bundle.from) ? "from the round before" : "to the next round") : "";
   const [edges, isSum] = [edgesOf(bundle), model.isSum(bundle)];
   const words = plural(edges, "edge");
-  return [edges > 1 ? (isSum ? `sum of ${words}` : `${words} together`) : "", goesOn].filter(Boolean);
+  return [edges > 1 ? `${isSum ? "sum" : "√Σ‖g‖²"} of ${words}` : "", goesOn].filter(Boolean);
 }
 
 function shapeText(model, { edges: [edge], seeds: [seed] }) {

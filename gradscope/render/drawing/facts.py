@@ -117,8 +117,9 @@ def most_saved(scene: Scene) -> int:
 
 
 def edges_in_words(many: int, is_sum: bool) -> str:
-    """``sum of 3 edges``, all that comes to one place; else ``3 edges together``."""
-    return f"sum of {many:,} edges" if is_sum else f"{many:,} edges together"
+    """``sum of 3 edges``, all that comes to one place; else ``√Σ‖g‖² of 3 edges``, which are known
+    by their norms."""
+    return f"{'sum' if is_sum else '√Σ‖g‖²'} of {many:,} edges"
 
 
 def saved_words(scene: Scene, item: Item) -> str:

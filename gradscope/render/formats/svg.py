@@ -80,6 +80,9 @@ WIDTH, BRACKET, LEFT = 90, 14, 17
 MARGIN = 18
 """Points around a strip, as Graphviz leaves around a graph."""
 
+KEY = 12
+"""Points between the lines of the key below a strip."""
+
 MOST_ROWS = 160
 THICKNESS = 4
 """Points that a row has at least: a strip beside a small picture has fewer rows."""
@@ -96,7 +99,7 @@ BED = "#f3f4f6"
 def add_strip(picture: Element, scene: Scene) -> None:
     """Make room at the left of an SVG of Graphviz, and draw the strip there."""
     left, top, width, height = map(float, picture.get("viewBox", "").split())
-    tall = height - 4 * MARGIN
+    tall = height - 4 * MARGIN - KEY
     rows = profile(scene, min(MOST_ROWS, int(tall / THICKNESS)))
     if not rows:
         return
@@ -145,10 +148,14 @@ class _Strip:
         for end, x, side in ((low, LEFT, "start"), (high, WIDTH, "end")):
             _text(into, numbers.number(end), {"x": f"{x}", "y": below, "text-anchor": side})
         _text(into, "‖g‖ by depth", {"x": f"{LEFT}", "y": "-5"})
-        key = f"{self.height + 24:.1f}"
-        _text(into, "— median", {"x": f"{LEFT}", "y": key, "fill": INK})
+        shown = [("— median", LEFT, 2), ("▮ range", LEFT, 3)]
         if any(row.leaf is not None for row in self.rows):
-            _text(into, "· leaf", {"x": f"{WIDTH}", "y": key, "fill": INK, "text-anchor": "end"})
+            shown.append(("· leaf", WIDTH, 2))
+        if any(row.zero for row in self.rows):
+            shown.append(("┊ zero", WIDTH, 3))
+        for words, x, line in shown:
+            place = {"x": f"{x}", "y": f"{self.height + line * KEY:.1f}", "fill": INK}
+            _text(into, words, place | {"text-anchor": "end" if x == WIDTH else "start"})
 
     def _draw_row(self, number: int, row: ProfileRow) -> None:
         """The stream in the colour of its median and pale what is left of it; over it what is not
