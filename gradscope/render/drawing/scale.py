@@ -252,7 +252,8 @@ def grown(rounds: Sequence[Round]) -> Course | None:
     times = numbers.number(float(f"{ends[1] / ends[0]:.3g}"))
     change = f"grows ×{times}" if sizes[-1] > sizes[0] else f"falls to 1/{times}"
     before = f"‖g‖ {change} from {first} back to {last}"
-    words = f"{change} since {short(first)}"
+    # Rounds, and modules that are numbers alone, are drawn as one.
+    words = f"{change} since {short(first)}" if "." in first else change
     return Course(before, "", words, len(rounds) - 1, "information")
 
 
