@@ -10,8 +10,6 @@ const FLOW = font(11);
 /** Pixels of the numbers beside the code. */
 const [LEAST, WIDEST] = [60, 150];
 const HEAD = /^\s*(async +)?def /;
-/** Signs of a line that may be shortened, and is whole beside the pointer. */
-const LONG = 24;
 /** Blanks before a line below which what does not fit beside it goes on. */
 const DEEPEST = 8;
 /** Colours of a strip that fit below a number, leaves that are named at a line, and signs of a name. */
@@ -62,8 +60,6 @@ export class Code {
   _build() {
     this.lines = [];
     for (const [i, one] of this.model.data.listing.entries()) if (this.lines.length < MOST) this.element.append(...this._function(one, i));
-    this.begin();
-    this.mark(this.viewer.thing(this.viewer.selected));
   }
 
   _function([file, name, rows], i) {
@@ -86,7 +82,7 @@ export class Code {
     const words = whole.slice(Math.min(margin, whole.search(/\S|$/))).trimEnd();
     const blanks = words.search(/\S|$/);
     const [flow, guilt, used] = [element("span", { class: "flow" }), element("span", { class: "guilt" }), element("span", { class: "used" })];
-    const parts = [flow, element("span", { class: "at", text: number }), element("span", { class: "text", style: `--in: ${Math.min(blanks, DEEPEST)}`, title: words.length > LONG ? words.trim() : null }, element("code", {}, element("span", { class: "in", text: words.slice(0, blanks).replaceAll(" ", "\u00a0") }), ...broken(inside(words.slice(blanks)))), guilt, used)];
+    const parts = [flow, element("span", { class: "at", text: number }), element("span", { class: "text", style: `--in: ${Math.min(blanks, DEEPEST)}` }, element("code", {}, element("span", { class: "in", text: words.slice(0, blanks).replaceAll(" ", "\u00a0") }), ...broken(inside(words.slice(blanks)))), guilt, used)];
     const said = found.filter(({ location }) => location.line === number).map((finding) => this._finding(finding));
     const place = `${file}:${number}`;
     this.guilts.set(place, guilt);
@@ -121,10 +117,11 @@ export class Code {
   show() {
     // Like the river it waits until the graph is drawn, and so do its lines, which take long to lay out.
     if (!this.isShown || !this.viewer.isSeen) return;
-    if (!this.lines) this._build();
+    const isNew = !this.lines;
+    if (isNew) this._build();
     const { model, viewer: { shown, shownScale } } = this;
-    const guilty = this._guilty();
-    for (const [place, guilt] of this.guilts) guilt.replaceChildren(...(guilty.get(place) ?? []).flatMap(([severity, words]) => [" ", element("span", { class: severity, text: `${severitySign(severity)}${words}` })]));
+    this.bad = this._guilty();
+    for (const [place, guilt] of this.guilts) guilt.replaceChildren(...(this.bad.get(place) ?? []).flatMap(([severity, words]) => [" ", element("span", { class: severity, text: `${severitySign(severity)}${words}` })]));
     let widest = 0;
     for (const { each: results, place, leaves, flow, used } of this.lines) {
       const each = shown.isOfAll ? this._made.get(place) : results;
@@ -137,6 +134,9 @@ export class Code {
     }
     // No number is broken, and none takes room from the code that it does not need.
     this.element.style.setProperty("--flow", `${Math.min(Math.max(Math.ceil(widest) + 12, LEAST), WIDEST)}px`);
+    if (!isNew) return;
+    this.begin();
+    this.mark(this.viewer.thing(this.viewer.selected));
   }
 
   /** What is wrong at each line: where the first NaN is made, and what the verdict is about; of a leaf without a line of its own at those that take it. */
@@ -178,12 +178,13 @@ export class Code {
     return each.map(({ node }) => `${ending(visible(model.names(node)[0] ?? `#${node}`))} ${told(model.upstream(node))}`).join(", ");
   }
 
-  /** Begin with the function that made the first of these nodes. */
+  /** Begin with the function that made the first of these nodes, or so far below that the worst line is in sight. */
   begin(nodes = this.nodes) {
     this.nodes = nodes;
     let row = nodes?.map((node) => this.at.get(this._place(node))).find(Boolean);
     while (row && row.tagName !== "H2") row = row.previousElementSibling;
     if (row) this.element.scrollTop = row.offsetTop;
+    intoSight(this.at.get(this.bad?.keys().next().value));
   }
 
   /** Mark the lines that made what is selected, and bring the first into sight. */
@@ -195,9 +196,11 @@ export class Code {
     const places = origins.map((origin) => this.at.get(placeOf(origin)));
     this.marked = [...new Set(places.filter(Boolean))];
     for (const one of this.marked) one.classList.add("here");
-    this.marked.at(-1)?.scrollIntoView({ block: "nearest" });
+    intoSight(this.marked.at(-1));
   }
 }
+
+const intoSight = (line) => line?.scrollIntoView({ block: "nearest" });
 
 /** A line of code that breaks before a dot or behind a bracket or comma rather than in a word. */
 const broken = (text) => text.split(/(?<=[([{,])(?=\w)|(?<=\w{3}|[)\]])(?=\.[A-Za-z_])/).flatMap((part, i) => (i ? [element("wbr"), part] : [part]));

@@ -33,7 +33,7 @@ export class River {
     this.stream = svg("g", {});
     this.svg = svg("svg", { "aria-hidden": "true" }, hatching(), this.stream, this.lens, this.cursor);
     this.element = element("div", {
-      class: "river", role: "slider", tabindex: "0", "aria-orientation": "vertical", "aria-valuemin": "0", "aria-label": "River: gradients from the loss down. Arrow keys go along it, Enter opens what is there",
+      class: "river", role: "slider", tabindex: "0", "aria-orientation": "vertical", "aria-valuemin": "0", "aria-label": "Gradients from the loss down. Arrow keys go along it, Enter opens what is there",
       on: { pointerdown: (event) => this._press(event), pointermove: (event) => this._hover(event), pointerleave: () => this._leave(), keydown: (event) => this._key(event), blur: () => this._leave() },
     }, this.svg);
     this.axis = element("div", { class: "axis", "aria-hidden": "true" });
