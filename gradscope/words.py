@@ -30,6 +30,7 @@ SIGNS = {
     "op": ("○", "operation"),
     "leaf": ("●", "leaf, which gets the .grad"),
     "again": ("↪", "shown above already"),
+    "edge": ("↓", "what comes from above, of all that arrives"),
     "sum": ("Σ", "sum of the edges into it"),
     "hook": ("↻", "changed by a hook"),
     "module": ("▸", "closed: a module, loop or function"),

@@ -250,7 +250,8 @@ def test_members_of_a_repeat_have_their_names_and_their_own_gradients(session: S
     focused = shown(report, "tree", Folding(focus="layers.1"))
     assert "layers.1.experts.* Sequential ×7 · not called: experts.2" in focused
     code = shown(report, "code", Folding()).splitlines()
-    assert [row.count("not called: experts.2") for row in code if "expert(" in row] == [1]
+    below = [after for row, after in zip(code, code[1:], strict=False) if "expert(" in row]
+    assert below == ["  △ not called: experts.2"]
 
 
 def test_what_is_in_every_round_of_a_loop_is_shown_once() -> None:

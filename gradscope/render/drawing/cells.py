@@ -6,6 +6,7 @@ Must not know how rows are ordered or how wide the terminal is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -39,6 +40,7 @@ from gradscope.render.words.text import BADGES, Glyphs, cells
 from gradscope.render.words.text import INKS as INKS_OF
 from gradscope.simplify.gradients import ViewGradients, middle
 from gradscope.simplify.view import Item
+from gradscope.words import count
 
 if TYPE_CHECKING:
     from gradscope.render.drawing.beside import Calls, TermShares
@@ -159,21 +161,29 @@ class Cells:
 
     def _at_call(self, row: TreeRow, gradients: ViewGradients) -> GradientInfo | None:
         item = self.scene.view.items[row.item]
+        notes = notes_of(self.scene, item, gradients)
         if row.kind == "note":
             # A hook that ran at one call only has a row of its own there.
-            notes = notes_of(self.scene, item, gradients)
-            return notes[row.note].total if row.note < len(notes) else None
+            note = notes[row.note] if row.note < len(notes) else Note()
+            return self._flow(row, gradients) if note.parts else note.total
         if item.template is not None:
             return middle(self._by_rounds(row, item, gradients))
-        return self._flow(row, gradients)
+        return self._arriving(row, notes) or self._flow(row, gradients)
+
+    def _arriving(self, row: TreeRow, notes: Sequence[Note]) -> GradientInfo | None:
+        """All that arrives at the item of a row, where its notes tell what comes along each edge;
+        of a reference only the edge is meant."""
+        told = (note.total for note in notes if note.parts and row.kind == "definition")
+        return next(told, None)
 
     def _of(self, row: TreeRow) -> list[Cell]:
         item = self.scene.view.items[row.item]
+        notes = notes_of(self.scene, item)
         if row.kind == "note":
-            return self._note(row.lead, notes_of(self.scene, item)[row.note])
+            return self._note(row, notes[row.note])
         if item.template is not None:
             return self._of_template(row, item)
-        info = self._flow(row, self.scene.gradients)
+        info = self._arriving(row, notes) or self._flow(row, self.scene.gradients)
         tensor = self._tensor(row)
         return [self._name(row, item), self._told(row, item), *self._body(item, info, tensor)]
 
@@ -250,13 +260,15 @@ class Cells:
             Part(self.scene.source(item), "dim", "start"),
         ]
 
-    def _note(self, lead: str, note: Note) -> list[Cell]:
+    def _note(self, row: TreeRow, note: Note) -> list[Cell]:
         """The cells of an additional row of an item."""
         if note.across:
-            return [self._across(f"{lead} ", note)]
+            return [self._across(f"{row.lead} ", note)]
+        if note.parts:
+            return self._of_row(row, note)
         made = self.glyphs.sum if note.hook is None else self.glyphs.hook
         sign = self.glyphs.saved if note.total is None else made
-        name = (Part(f"{lead}{sign} ", "dim", "never"), Part(note.title))
+        name = (Part(f"{row.lead}{sign} ", "dim", "never"), Part(note.title))
         return [
             name,
             Part(note.remark, "dim"),
@@ -264,6 +276,27 @@ class Cells:
             self._value(note.tensor, asked=True) if note.total is None else "",
             *self._gradient(note.total, note.tensor),
             Part((note.hook or "").rpartition("/")[2], "dim", "start"),
+        ]
+
+    def _of_row(self, row: TreeRow, note: Note) -> list[Cell]:
+        """The cells of what comes along the edge on which the row of an item stands."""
+        edges = note.parts - note.is_given
+        if row.link == ROOT:
+            words = f"given, beside {count(edges, 'edge')}"
+        else:
+            own = len(self.scene.view.links[row.link].edges)
+            words = f"{own:,} of {count(edges, 'edge')}" + " and the given" * note.is_given
+        # In a comparison they may be others on either side.
+        words = "" if self.scene.options.sides else note.remark or words
+        name = Part(f"{row.lead}{self.glyphs.edge} ", "dim", "never")
+        info = self._flow(row, self.scene.gradients)
+        return [
+            name,
+            Part(words, "dim"),
+            self._shape(note.tensor),
+            "",
+            *self._gradient(info, note.tensor),
+            "",
         ]
 
     def _across(self, lead: str, note: Note, title: str = "") -> Cell:

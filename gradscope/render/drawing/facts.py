@@ -23,7 +23,6 @@ from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Part
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.view import Frame, Item
-from gradscope.words import count
 
 RANGE = "\u2013"
 
@@ -172,7 +171,9 @@ def hooked(place: str) -> str:
 class Note(NamedTuple):
     """A row that is no edge.  ``total`` is set on sums; ``tensor`` is what the row is about.
     ``hook``: where the hook is that has made the total of what arrived; "" where that is not known.
-    A note ``across`` all columns has only its remark, after a strip of its ``rounds``."""
+    A sum of ``parts`` is told by the row of its item, and the note tells what of it comes along the
+    edge on which that stands; one of them ``is_given`` at a root, and came along none.  A note
+    ``across`` all columns has only its remark, after a strip of its ``rounds``."""
 
     title: str = ""
     tensor: TensorInfo | None = None
@@ -181,6 +182,8 @@ class Note(NamedTuple):
     hook: str | None = None
     rounds: tuple[Round, ...] = ()
     across: bool = False
+    parts: int = 0
+    is_given: bool = False
 
 
 def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -> list[Note]:
@@ -253,47 +256,30 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
     arrivals = gradients.arrivals(item)
     given = {(root.node, root.output) for root in scene.graph.roots}
     if item.folded:
-        amount, told = sum(arrivals.values()), _marked(scene, meeting(scene, item))
-        # What arrives at several places is added at each, and not to one another.
-        is_apart = len(arrivals) > 1 and not scene.options.sides
-        plain = edges_in_words(amount, False) if is_apart else _arriving(scene, amount, False)
-        return [Note("", None, gradients.entering(item), told or plain)]
+        told = _marked(scene, meeting(scene, item))
+        return [Note("", None, gradients.entering(item), told, parts=sum(arrivals.values()))]
     return [
         Note(
-            f"[{output}]" if output else "",
-            scene.tensor(node, output),
-            gradients.backward.at(node, output),
-            _arriving(
-                scene,
-                amount,
-                (node, output) in given,
-                gradients.residual(node, output),
-                gradients.cancelled(node, output),
-            )
-            if hook is None
-            else HOOKED,
+            f"[{place[1]}]" if place[1] else "",
+            scene.tensor(*place),
+            gradients.backward.at(*place),
+            _arriving(scene, gradients, place, amount) if hook is None else HOOKED,
             hook=hook,
+            parts=amount if hook is None and len(arrivals) == 1 else 0,
+            is_given=place in given,
         )
-        for (node, output), amount in arrivals.items()
+        for place, amount in arrivals.items()
         if amount > 1 or hook is not None
     ]
 
 
-def _arriving(scene: Scene, amount: int, given: bool, *shares: float | None) -> str:
-    """How many gradients were added; or which share came through a skip, which cancelled; the one
-    given for a root came along no edge."""
-    skip, cancelled = shares or (None, None)
+def _arriving(scene: Scene, gradients: ViewGradients, place: tuple[int, int], amount: int) -> str:
+    """Which share of what meets at a place came through a skip, and which cancels; or ""."""
+    skip, cancelled = gradients.residual(*place), gradients.cancelled(*place)
     words = [skipped([] if skip is None else [skip])]
     if cancelled is not None:
         words.append(f"{amount:,} gradients cancel {cancelling(cancelled)}")
-    if scene.options.sides:
-        return "sum"  # of how many on each side
-    plain = (
-        f"sum of {count(amount - 1, 'edge')} and the given"
-        if given
-        else edges_in_words(amount, True)
-    )
-    return _marked(scene, " · ".join(filter(None, words))) or plain
+    return _marked(scene, " · ".join(filter(None, words)))
 
 
 def _saved(scene: Scene, item: Item) -> list[Note]:

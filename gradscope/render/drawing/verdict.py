@@ -138,7 +138,14 @@ class Marks:
         found = (spot for spot in own if spot.node in inside)
         # Leaves that are drawn as one say themselves what becomes of their gradients.
         is_of_ops = any(self._scene.graph.nodes[node].kind != "leaf" for node in inside)
-        return next(found, self.of_leaves(inside) if item.folded and is_of_ops else None)
+        spot = next(found, None)
+        if spot is None:
+            return self.of_leaves(inside) if item.folded and is_of_ops else None
+        if item.template is None:
+            return spot
+        place = item.round_of()[spot.node]
+        where = short(self._scene.rounds(item)[place].name)
+        return spot._replace(words=f"{spot.words} in {where}")
 
     def of_leaves(self, nodes: Collection[int]) -> Spot | None:
         """What is said of the leaves among these nodes, as one: by the name that all have in their

@@ -111,6 +111,8 @@ class _Code(Head):
         that ran once, and those inside of others.  What is to blame is open."""
         guilty = {finding.location.file for finding in self.untold if finding.location}
         blamed = {*self.scene.blame.nodes(), *(spot.node for spot in self.marks.spots)}
+        origins = self.scene.graph.origins
+        named = [origins[spot.origin] for spot in self.marks.spots if spot.origin >= 0]
         leaves = enumerate(self.scene.graph.leaves)
         taken = {place for place, leaf in leaves if leaf.node in blamed}
         closed = {
@@ -119,6 +121,7 @@ class _Code(Head):
             if not self.is_open
             and is_of_library(function.file)
             and function.file not in guilty
+            and not any(piece.origin in named for piece in function.pieces)
             and blamed.isdisjoint(node for piece in function.pieces for node in piece.nodes)
             and taken.isdisjoint(leaf for line in function.lines if line for leaf in line.leaves)
         }

@@ -208,7 +208,8 @@ class Walk:
     def _below(self, task: _Task) -> list[_Task]:
         """Notes, then links; where the chain goes on at the same level, that link comes last."""
         item = task.row.item
-        notes = [TreeRow("note", "", item, note=number) for number in range(self.notes[item])]
+        above = task.row.link, task.row.root
+        notes = [TreeRow("note", "", item, *above, number) for number in range(self.notes[item])]
         ends: list[TreeRow] = []
         ways: list[TreeRow] = []
         for link in self.outgoing[item]:

@@ -143,6 +143,7 @@ class Glyphs:
     module: str = "▸"
     opened: str = "▾"
     sum: str = "Σ"
+    edge: str = "↓"
     hook: str = "↻"
     saved: str = "▫"
     silent: str = "∅"
@@ -206,6 +207,7 @@ ASCII = Glyphs(
     module="#",
     opened="v",
     sum="+",
+    edge="<",
     hook="%",
     saved="~",
     silent="-",
