@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from types import FrameType
 from typing import Any
 
@@ -250,7 +251,7 @@ def test_members_of_a_repeat_have_their_names_and_their_own_gradients(session: S
     focused = shown(report, "tree", Folding(focus="layers.1"))
     assert "layers.1.experts.* Sequential ×7 · not called: experts.2" in focused
     code = shown(report, "code", Folding()).splitlines()
-    below = [after for row, after in zip(code, code[1:], strict=False) if "expert(" in row]
+    below = [after for row, after in pairwise(code) if "expert(" in row]
     assert below == ["  △ not called: experts.2"]
 
 

@@ -355,6 +355,8 @@ class Labels:
         target = visible(scene.report.meta.target)
         # A file's name is in the place, and what was run of it is not.
         run = shorten(target, LONGEST_TITLE, "…") if "::" in target and target != title else ""
+        if overlay is not None and overlay.is_ratio:
+            run, title = title, target
         facts = [run, place, scene.rank(), scene.size(), way]
         lines = [
             text(shorten(title, LONGEST_TITLE, "…"), size=14, bold=True),
@@ -381,7 +383,8 @@ class Labels:
         for some in (key[:2], key[2:]):
             row: Line = []
             for mark in some:
-                row += [block(8, 9, mark.color), *text(f" {mark.words}    ", FAINT, 10)]
+                row += [block(8, 9, mark.color)] if mark.color else []
+                row += text(f" {mark.words}    ", FAINT, 10)
             lines.append(row)
         rows = profile(scene, _MOST_BARS)
         if rows:

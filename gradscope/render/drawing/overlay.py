@@ -66,7 +66,9 @@ def overlay(comparison: Comparison, both: Union) -> Overlay:
     names = [shorten(name, LONGEST_NAME, "…", keep_end=True) for name in comparison.names]
     sides = zip("AB", names, strict=True)
     key = [replace(_ALONE[side], words=f"only in {side}, {name}") for side, name in sides]
-    key += [Mark(SHADES[1], MEASURE + _by_norms(edges.values()))]
+    steps = zip(SHADES, ("under 1 %", "under 50 %", "more"), strict=True)
+    key += [Mark(shade, words) for shade, words in steps]
+    key.append(Mark("", MEASURE + _by_norms(edges.values())))
     return Overlay("B ÷ A", "", nodes, edges, is_ratio=True, key=key)
 
 
