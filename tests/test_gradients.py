@@ -339,6 +339,38 @@ def test_the_verdict_stands_above_all(line: str, told: str, format: str, session
     assert told or not any(word in text for word in words)
 
 
+TINY_BIASES = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Block(nn.Module):
+    def __init__(self, small):
+        super().__init__()
+        self.fc, self.out = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.small = small
+    def forward(self, x):
+        hidden = nn.functional.linear(x, self.fc.weight, self.fc.bias * self.small)
+        return x + self.out(hidden.tanh())
+net = nn.Sequential(*[Block(1e-9 if place in {few} else 1) for place in range(4)])
+net(torch.randn(3, 4)).square().sum().backward()
+"""
+
+
+@pytest.mark.parametrize(("few", "who"), [({1, 3}, "fc.bias ×2"), ({2}, "2.fc.bias")])
+def test_what_is_said_of_leaves_is_marked_at_closed_modules_and_at_lines(
+    few: set[int], who: str, session: Session
+) -> None:
+    session.write(TINY_BIASES.replace("{few}", str(few)))
+    for width in ("140", "40"):
+        code = session.cli("backward", "program.py", "--format", "code", "--width", width).out
+        lines = code.splitlines()
+        (at,) = [place for place, line in enumerate(lines) if " hidden = nn" in line]
+        assert lines[at + 1] == f"  △ {who}: next to nothing"
+    for format in ("dot", "tree"):
+        drawn = session.cli("backward", "program.py", "--depth", "1", "--format", format).out
+        assert f"{who}: next to nothing" in drawn and "△ " in drawn
+
+
 def test_a_graph_without_gradients_says_nothing_of_their_size(session: Session) -> None:
     session.write("""
         import torch

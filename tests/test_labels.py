@@ -136,6 +136,12 @@ LAYERS = "rows = [torch.nn.Linear(3, 3, bias=False) for _ in range(3)]\ny = a\n"
         (ROWS + "last = rows[2]\nfirst = rows[0]\ny = sum(rows)\n", {"first", "rows[1]", "last"}),
         (LAYERS + "for row in rows:\n    y = row(y)\n", {f"rows[{n}].weight" for n in range(3)}),
         ("b = a.detach().clone().requires_grad_()\nboth = [b, a * 2]\ny = sum(both)\n", {"b"}),
+        # The variable of a loop holds another one soon, and its function has returned.
+        (
+            "def chain():\n    x = a.detach().requires_grad_()\n    z = x\n"
+            "    for _ in range(3):\n        z = z * 2\n    return z\ny = chain()\n",
+            {"x"},
+        ),
     ],
 )
 def test_the_last_of_a_loop_is_called_as_the_others(
