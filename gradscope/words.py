@@ -172,11 +172,12 @@ def added_up(numbers: int, elements: int) -> str:
 
 
 def pattern(names: Sequence[str]) -> str:
-    """What names that differ in one place have in common: ``h.*`` of ``h.0`` and ``h.1``."""
+    """What names that differ in one place have in common: ``h.*`` of ``h.0`` and ``h.1``, ``w[*]``
+    of ``w[0]`` and ``w[1]``."""
     distinct = list(dict.fromkeys(names))
     if len(distinct) < 2:
         return "".join(distinct)
-    rows = [re.split(r"(\.)", name) for name in distinct]
+    rows = [re.split(r"([.\[\]])", name) for name in distinct]
     if len({len(row) for row in rows}) == 1:
         columns = zip(*rows, strict=True)
         return "".join(column[0] if len(set(column)) == 1 else "*" for column in columns)

@@ -356,11 +356,20 @@ net(torch.randn(3, 4)).square().sum().backward()
 """
 
 
-@pytest.mark.parametrize(("few", "who"), [({1, 3}, "fc.bias ×2"), ({2}, "2.fc.bias")])
+@pytest.mark.parametrize(
+    ("few", "who", "names"),
+    [
+        ({0, 1, 2, 3}, "fc.bias ×4", "*.fc.bias"),
+        ({1, 3}, "fc.bias ×2", "1.fc.bias, 3.fc.bias"),
+        ({2}, "2.fc.bias", "2.fc.bias"),
+    ],
+)
 def test_what_is_said_of_leaves_is_marked_at_closed_modules_and_at_lines(
-    few: set[int], who: str, session: Session
+    few: set[int], who: str, names: str, session: Session
 ) -> None:
     session.write(TINY_BIASES.replace("{few}", str(few)))
+    head = " ".join(session.cli("backward", "program.py", "--width", "300").out.split())
+    assert re.search(rf"next to nothing beside others, ‖g‖ up to \S+: {re.escape(names)} ", head)
     for width in ("140", "40"):
         code = session.cli("backward", "program.py", "--format", "code", "--width", width).out
         lines = code.splitlines()

@@ -6,6 +6,7 @@ Must not say more than what was seen, nor know where it is shown.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -239,7 +240,12 @@ def _sizes(scene: Scene) -> Iterator[Told]:
     if few:
         # Of one place in each layer that is said once.
         names = [visible(leaf.name) for _, leaf in known[:few]]
-        little = same if "…" not in (same := pattern(names)) else listed(names)
+        same = pattern(names)
+        others = (visible(leaf.name) for _, leaf in known[few:])
+        # All of a list, as those of each layer, or some of them.
+        meant = re.compile(re.escape(same).replace(r"\*", r"[^.\[\]]*"))
+        is_told = "…" not in same and not any(map(meant.fullmatch, others))
+        little = same if is_told else listed(names)
         most = number(known[few - 1][0])
         words = f"{_get(scene, names)} next to nothing beside others, ‖g‖ up to {most}: {little}"
         yield (
