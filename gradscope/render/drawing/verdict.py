@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
@@ -28,6 +29,7 @@ from gradscope.render.drawing.scale import (
 from gradscope.render.drawing.scene import MOST_NAMED, Scene
 from gradscope.render.words.numbers import number
 from gradscope.render.words.text import BADGES, worst
+from gradscope.simplify import Folding
 from gradscope.simplify.view import Frame, Item
 from gradscope.words import count, listed, pattern
 
@@ -335,7 +337,9 @@ Row = tuple[list[Round], str, Sequence[Sequence[int]]]
 
 def _in_a_row(scene: Scene) -> Iterator[Row]:
     """What enters the modules of which most is made, or the rounds of each repeat, what these are
-    called together, or "", and the nodes of each."""
+    called together, or "", and the nodes of each; whatever of them is open in the drawing."""
+    if scene.options.folding != Folding():
+        scene = Scene(scene.report, replace(scene.options, folding=Folding()))
     if alike := _alike(scene):
         parents = {path.rpartition(".")[0] for path in alike[1]}
         where = f"{visible(parent)}.*" if len(parents) == 1 and (parent := parents.pop()) else ""
