@@ -115,6 +115,8 @@ def _watched(
 def _reason(has_calls: bool | None, others: OtherProcesses) -> GradscopeError:
     if has_calls is None:
         return no_torch("nothing was watched")
+    if has_calls:
+        return CaptureError("nothing was watched, for the reason that is said above", _BY_HAND)
     if others.have_run:
         what = "nothing was watched: what the program did in its child processes is not seen"
         return CaptureError(what, _BY_HAND)
