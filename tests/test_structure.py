@@ -54,7 +54,6 @@ ROOMS = {
     "analyses/memory": "words errors model autograd recording graphing",
     "running": "patched doing handlers words errors escaping filesystem model target "
     "autograd recording graphing ranks analyses/doctor",
-    "watching": "patched handlers words errors model target autograd recording graphing ranks",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
     "rules": "handlers walks words errors escaping filesystem model",
@@ -72,6 +71,8 @@ ROOMS = {
     "render/words render/drawing",
     "render/notebook": "errors escaping formats model render render/options render/words "
     "render/drawing",
+    "watching": "patched handlers words errors filesystem model target autograd recording graphing "
+    "ranks running rules render",
     # The doors.
     "api": "options words errors escaping formats filesystem model target recording graphing "
     "analyses/doctor analyses/check analyses/explain analyses/split analyses/memory running "

@@ -83,10 +83,6 @@ def _watched(
     log = None if options.output is None else Path(options.output).absolute()
     told = f"rank {rank}: " if rank else ""
 
-    def begin(has_come: Callable[[], bool], done: Callable[[], None]) -> Any:
-        look = importlib.import_module("gradscope.api.full_look")
-        return look.KeptLook(log, has_come, done, rank)
-
     def tell(line: str) -> None:
         say(told + line)
 
@@ -98,7 +94,7 @@ def _watched(
     def on_torch() -> None:
         # Not imported above: this room imports torch, and is needed once the program has.
         room = importlib.import_module("gradscope.watching.program")
-        how = options.every, take, tell, begin, options.keep
+        how = options.every, take, tell, options.keep, log, rank
         watch = room.ProgramWatch(*how, by_term=options.by == "term")
         watches.append(watch)
         watches[0].start()

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from itertools import count
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -30,7 +31,7 @@ from gradscope.watching.arrivals import (
     tidy,
     untraced,
 )
-from gradscope.watching.full_looks import Begin, FullLooks
+from gradscope.watching.full_looks import FullLooks
 from gradscope.watching.norms import HasParameters, ModelParameters
 from gradscope.watching.pending import Pending, RunningCall
 from gradscope.watching.steps import Scalers, Stepping, holders, note_step, sampled
@@ -54,8 +55,9 @@ class Watch:
         every: of so many steps one is looked at; None: of ten, and each of the first twenty.
         take: gets each row; may raise whatever it likes.
         tell: called with each problem, and with what full looks find.
-        begin: begins a full look.
-        keep: how many of them there are at most.
+        keep: how many of these there are at most.
+        log: the file that their reports are kept beside.
+        rank: of this process.
         by_term: each call that is looked at is taken apart by the terms of its loss, too.
     """
 
@@ -65,8 +67,9 @@ class Watch:
         every: int | None,
         take: Callable[[Row], object],
         tell: Callable[[str], None],
-        begin: Begin,
         keep: int,
+        log: Path | None,
+        rank: int,
         by_term: bool = False,
     ) -> None:
         self.problems: list[str] = []
@@ -75,7 +78,9 @@ class Watch:
         self._tell = tell
         self._members = ModelParameters.of(model)
         self._turns = Turns(every)
-        self._looks = FullLooks(begin, keep, self._say_found, self._calls_made, self._deliver)
+        self._looks = FullLooks(
+            *(keep, log, rank, self._say_found, self._calls_made, self._deliver)
+        )
         self._scalers = Scalers()
         self._terms = TermNorms(self._problem) if by_term else None
         self._call: RunningCall | None = None
