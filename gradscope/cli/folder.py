@@ -99,13 +99,14 @@ def _nearest() -> tuple[Path, Mapping[str, Any]]:
 # ---------------------------------------------------------------- the last target
 
 
-def remember(target: Target) -> None:
-    """Note the target of this directory; a cache that cannot be written is no error."""
+def remember(target: Target, path: Path | None = None) -> None:
+    """Note the target of this directory, or of the one whose is kept at ``path``; a cache that
+    cannot be written is no error."""
     if target.kind == "stdin":
         return  # what was typed or piped in is gone
     # The current directory may be gone, too.
     with suppress(OSError, OutputError):
-        path = _path()
+        path = path or _path()
         path.parent.mkdir(parents=True, exist_ok=True)
         # Whole or not at all: another run in this directory may read it at any moment.
         write(str(path), json.dumps(msgspec.to_builtins(target)))
@@ -113,43 +114,19 @@ def remember(target: Target) -> None:
 
 @contextmanager
 def remembered(target: Target, is_told: bool = True) -> Iterator[None]:
-    """Remember the target that the block runs, unless it turns out to be none.
+    """Remember the target that the block has run, unless it turned out to be none.
 
     ``is_told``: whether this process is the one that remembers.
     """
-    path, before = _now()
-    if is_told:
-        remember(target)
+    path = _path() if here() and is_told else None  # the program may go elsewhere
     try:
         yield
     except TargetError:
-        if is_told:
-            _restore(path, before)
+        path = None
         raise
-
-
-@contextmanager
-def kept() -> Iterator[None]:
-    """While the block runs, other processes may remember; afterwards all is as before."""
-    path, before = _now()
-    try:
-        yield
     finally:
-        _restore(path, before)
-
-
-def _now() -> tuple[Path | None, bytes | None]:
-    """Where the target of this directory is kept, and what is there."""
-    path = _path() if here() else None
-    return path, path.read_bytes() if path is not None and path.is_file() else None
-
-
-def _restore(path: Path | None, before: bytes | None) -> None:
-    with suppress(OSError, OutputError):
-        if path is not None and before is None:
-            path.unlink(missing_ok=True)
-        elif path is not None and before is not None:
-            write(str(path), before)
+        if path is not None:
+            remember(target, path)
 
 
 def is_first_tree() -> bool:
