@@ -114,14 +114,6 @@ def test_rules_are_found_by_a_word(session: Session) -> None:
     assert "# GS303 history-cut" in found["rsample"]
 
 
-def test_help_of_a_command(session: Session) -> None:
-    for words in (["backward"], []):
-        assert session.cli("help", *words).out == session.cli(*words, "--help").out
-    done = session.cli("help", "bakward")
-    assert (done.status, done.out) == (2, "")
-    assert "No such command 'bakward'" in done.err
-
-
 RULE_MODULES = [Path(inspect.getfile(type(rule))) for rule in RULES.values()]
 
 

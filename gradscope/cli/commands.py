@@ -294,18 +294,3 @@ def rule(words: tuple[str, ...]) -> Result:
 
     output.write(output.STDOUT, explain(words))
     return Result()
-
-
-@gradscope.command("help")
-@click.argument("command", metavar="[COMMAND]", required=False)
-def help_command(command: str | None) -> Result:
-    """Show the help of a command, as COMMAND --help does."""
-    from gradscope.render import output
-
-    root = click.get_current_context().find_root()
-    shown = root
-    if command is not None:
-        _, known, _ = gradscope.resolve_command(root, [command])
-        shown = click.Context(known or gradscope, info_name=command, parent=root)
-    output.write(output.STDOUT, f"{shown.get_help()}\n")
-    return Result()
