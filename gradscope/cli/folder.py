@@ -13,15 +13,14 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import click
 import msgspec
+from msgspec import Meta
 
-from gradscope.cli.typed_command import parameter
 from gradscope.errors import GradscopeError, OutputError, TargetError
 from gradscope.filesystem import cache_folder, here, key_of_here
-from gradscope.options import SETTINGS, Option
+from gradscope.options import SETTINGS
 from gradscope.render.output import write
 from gradscope.target import Target
 from gradscope.words import nearest
@@ -45,33 +44,15 @@ def defaults() -> dict[str, dict[str, Any]]:
                 f"did you mean {meant}? there are: {', '.join(SETTINGS)}",
             )
         one = SETTINGS[key]
-        _check(one, value, f"{path}: tool.gradscope.{key}")
+        limits = Meta(ge=one.least, le=one.most)
+        try:
+            msgspec.convert(value, Annotated[int, limits] if one.least else one.kind)
+        except msgspec.ValidationError as error:
+            what = f"{path}: tool.gradscope.{key} is {value!r}: {error}"
+            raise TargetError(what, "correct it there") from None
         for command in one.on.split():
             given.setdefault(command, {})[one.name] = value
     return given
-
-
-def _check(one: Option, value: object, place: str) -> None:
-    option = parameter(one)
-    wanted = "a list of strings" if option.multiple else "a string or a number"
-    items = value if isinstance(value, list) else [value]
-    # A bool is a number to python, and a list of one letter each is what a text is to click.
-    are_plain = all(isinstance(one, str | int) and not isinstance(one, bool) for one in items)
-    if isinstance(value, list) != option.multiple or not are_plain:
-        raise TargetError(f"{place} is {value!r}", f"write {wanted}")
-    try:
-        option.type_cast_value(click.Context(click.Command(None)), value)
-        if option.multiple:
-            # The rules take long to load, and most commands know none of them.
-            from gradscope.cli.rules import LIST
-            from gradscope.rules import find_rule
-
-            for code in items:
-                find_rule(str(code), LIST, "that setting")
-    except click.BadParameter as error:
-        raise TargetError(f"{place}: {error.message}", "correct it there") from None
-    except TargetError as error:
-        raise TargetError(f"{place}: {error.what}", *error.hints) from None
 
 
 def _nearest() -> tuple[Path, Mapping[str, Any]]:
