@@ -17,12 +17,12 @@ from torch import nn
 import gradscope
 from gradscope import api
 from gradscope.api.keywords import drawing
-from gradscope.errors import CaptureError, OutputError, RootError, ToolMissing
+from gradscope.errors import CaptureError, OutputError, RootError
 from gradscope.model.invariants import check as check_invariants
 from gradscope.render.options import ToCompare, ToPrint, ToSave
 from tests import api_user, reference
 from tests.looking import Session
-from tests.reports import small, transformer
+from tests.reports import transformer
 
 PACKAGE = Path(gradscope.__file__).parent
 
@@ -186,20 +186,6 @@ def test_what_is_not_finite_leads_and_what_got_nothing_is_left_out() -> None:
     loss = a.sqrt().sum() + b.sum() + Dropping.apply(c).sum()  # type: ignore[no-untyped-call]
     found = gradscope.backward(loss).top()
     assert [one.names[0] for one in found] == ["a", "b"]
-
-
-def test_a_data_frame_is_made_where_pandas_is() -> None:
-    report = gradscope.Report.of(small())
-    try:
-        import pandas
-    except ImportError:
-        with pytest.raises(ToolMissing, match=r"gradscope-torch\[pandas\]"):
-            report.to_dataframe()
-    else:
-        frame = report.to_dataframe()
-        assert isinstance(frame, pandas.DataFrame)
-        assert list(frame["name"]) == [leaf.names[0] for leaf in report.graph.leaves]
-        assert frame["gradient"].dtype == float
 
 
 # ---------------------------------------------------------------- how it is written down

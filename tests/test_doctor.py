@@ -389,7 +389,7 @@ def test_a_terminated_run_leaves_the_old_file_as_it_was(process: Session) -> Non
     assert (status, out, err) == (-signal.SIGTERM, "", "")
     assert (process.folder / "report.json").read_text() == "old"
     left = {path.name for path in process.folder.iterdir()}
-    assert left == {".cache", "program.py", "report.json"}
+    assert left == {"program.py", "report.json"}
 
 
 def _interrupted(

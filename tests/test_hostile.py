@@ -214,7 +214,7 @@ def test_blanks_without_end_are_only_long(session: Session) -> None:
         ("explain", "explanation.steps.0.locals.0.output", 9, "is not an index of its node's"),
         ("explain", "explanation.steps.0.locals.0.shape", [3, 3], "3 × 3 has 1 values"),
         ("jacobian", "explanation.weights.total", 0, "is 0, and there are 1 terms"),
-        ("jacobian", "explanation.weights.terms", [], "has no terms, and does not say why"),
+        ("jacobian", "explanation.weights.terms", [], "has no rows of the Jacobian, and does"),
         ("split", "split.pieces", [], "split.pieces: is empty"),
         ("split", "split.leaves.0.leaf", 9, "9 is not an index of graph.leaves"),
         ("split", "split.leaves.0.norms.0", -1.0, "holds -1.0, which is negative"),

@@ -54,7 +54,6 @@ ROOMS = {
     "analyses/memory": "words errors model autograd recording graphing",
     "running": "patched doing handlers words errors escaping filesystem model target "
     "autograd recording graphing ranks analyses/doctor",
-    "watching": "patched handlers words errors model target autograd recording graphing ranks",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
     "rules": "handlers walks words errors escaping filesystem model",
@@ -72,6 +71,8 @@ ROOMS = {
     "render/words render/drawing",
     "render/notebook": "errors escaping formats model render render/options render/words "
     "render/drawing",
+    "watching": "patched handlers words errors filesystem model target autograd recording graphing "
+    "ranks running rules render",
     # The doors.
     "api": "options words errors escaping formats filesystem model target recording graphing "
     "analyses/doctor analyses/check analyses/explain analyses/split analyses/memory running "
@@ -338,7 +339,7 @@ def test_no_class_name_stands_twice() -> None:
 SPEAKERS = {
     "render/output.py": "results, through the gate for terminals",
     "cli/terminal.py": "errors, remarks and what is waited for, made visible; asks what the "
-    "streams are, and flushes them; a pager for our own pages",
+    "streams are, and flushes them",
     "target/ending.py": "what python prints of the user's own exception",
     "target/shell.py": "what IPython prints of it",
     "api/watching.py": "what a watched training could not do, made visible",
@@ -349,7 +350,7 @@ SPEAKERS = {
 must go through the first two, where what is foreign is escaped."""
 
 STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
-PRINTERS = {"print", "echo", "secho", "echo_via_pager", "print_exc", "print_exception", "Console"}
+PRINTERS = {"print", "echo", "secho", "print_exc", "print_exception", "Console"}
 
 
 def test_only_the_doors_speak_to_a_person() -> None:

@@ -7,17 +7,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from gradscope.api.keywords import public
 from gradscope.api.report import Report
 from gradscope.filesystem import here
 from gradscope.formats import MAX_SIZE
 from gradscope.model import storage
-from gradscope.model.report import Report as PlainReport
 from gradscope.model.request import Check, DependsStudy, Explain, MemoryStudy, SplitStudy
-from gradscope.rules import RULES, IgnoredByComment, diagnose, find_rule
-from gradscope.words import count
+from gradscope.rules import diagnosed, find_rule
 
 if TYPE_CHECKING:
     import torch
@@ -258,7 +254,7 @@ class Looks:
 
         ignored = (*self._ignored, *codes(ignore))
         found = examine(self._recorder, sys._getframe(1), root, self._heard())
-        return diagnosed(found, ignored, self._folder or here())
+        return Report.of(diagnosed(found, ignored, self._folder or here()))
 
 
 def codes(ignore: Collection[str]) -> tuple[str, ...]:
@@ -276,22 +272,6 @@ def codes(ignore: Collection[str]) -> tuple[str, ...]:
         if not isinstance(word, str):
             raise TypeError(f"ignore takes codes or names of rules, not {type(word).__name__}")
     return tuple(find_rule(word, source="ignore").code for word in ignore)
-
-
-def diagnosed(found: PlainReport, ignored: Collection[str], folder: str) -> Report:
-    """The report with its findings, but for those that comments in the program take back.
-
-    Args:
-        found: what was examined.
-        ignored: codes of rules that stay silent.
-        folder: the one that its files are named from.
-    """
-    comments, every = IgnoredByComment(folder), diagnose(found, ignored)
-    kept = comments.kept(every)
-    taken_back = len(every) - len(kept)
-    ignoring = [f"{count(taken_back, 'finding')} ignored by a comment"] if taken_back else []
-    notes = (*found.notes, *ignoring, *comments.unknown, *RULES.problems)
-    return Report.of(msgspec.structs.replace(found, findings=kept, notes=notes))
 
 
 _BARE = Looks()

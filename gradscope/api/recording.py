@@ -10,11 +10,12 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
 from gradscope.api.keywords import public
-from gradscope.api.looking import Looks, codes, diagnosed
+from gradscope.api.looking import Looks, codes
 from gradscope.api.report import Report
 from gradscope.errors import CaptureError
 from gradscope.filesystem import here
 from gradscope.model.request import Check
+from gradscope.rules import diagnosed
 from gradscope.target import clean
 from gradscope.words import in_python
 
@@ -71,7 +72,8 @@ class Run(Looks):
                 "run.doctor(loss)",
             )
         if self._report is None:
-            self._report = diagnosed(self._block.report(), self._ignored, self._folder)
+            found = diagnosed(self._block.report(), self._ignored, self._folder)
+            self._report = Report.of(found)
         return self._report
 
     @property

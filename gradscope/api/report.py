@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import msgspec
 
 from gradscope import render
 from gradscope.api.keywords import drawing, public, spelled_out
-from gradscope.errors import ReportError, ToolMissing
+from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.formats import TEXTS
 from gradscope.model import report as plain
@@ -21,15 +20,12 @@ from gradscope.model.plain import GradientInfo
 from gradscope.model.rows import TermRow, term_rows
 from gradscope.model.studies import SplitLeaf
 from gradscope.render.drawing.head import by_size
-from gradscope.render.drawing.parameters import Parameter, parameters
+from gradscope.render.drawing.parameters import parameters
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options, ToPrint, ToSave
 from gradscope.render.words.numbers import number
 from gradscope.simplify.folded import leaf_called
 from gradscope.words import count, one_line
-
-if TYPE_CHECKING:
-    import pandas
 
 LONGEST_LABEL = 60
 """Characters of the root's name in a short text."""
@@ -255,34 +251,6 @@ class Report(plain.Report, frozen=True):
         for leaf in split.leaves:
             parts.setdefault(self.graph.leaves[leaf.leaf].name, []).append(leaf)
         return term_rows(split, parts)
-
-    @public
-    def to_dataframe(self) -> pandas.DataFrame:
-        """The leaves as a pandas DataFrame, a row each, in the order of backward.
-
-        The columns are those of ``save("graph.csv")``: name, shape, dtype, state of the gradient,
-        2-norms of the values (weight) and of the gradient, their ratio, and how many elements of
-        the gradient are 0 or not finite.  Numbers that are not known are missing.
-
-        Raises:
-            ToolMissing: when pandas is not installed.
-        """
-        try:
-            import pandas
-        except ImportError:
-            raise ToolMissing(
-                "a DataFrame needs pandas, which is not installed",
-                "pip install 'gradscope-torch[pandas]'; without it report.save('leaves.csv')",
-            ) from None
-        rows = parameters(Scene(self, Options()))
-        return pandas.DataFrame([_plain(row) for row in rows], columns=list(Parameter._fields))
-
-
-def _plain(row: Parameter) -> Sequence[Any]:
-    """A row in which numbers are numbers: what JSON cannot hold is a word in a report."""
-    sizes = (row.weight, row.gradient, row.ratio)
-    weight, gradient, ratio = (None if one is None else float(one) for one in sizes)
-    return row._replace(weight=weight, gradient=gradient, ratio=ratio)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from gradscope.words import VERSION, in_python
 if TYPE_CHECKING:
     import torch
 
-    from gradscope.watching.full_looks import FullLook
     from gradscope.watching.sinks import Log
     from gradscope.watching.watch import Watch
 
@@ -71,8 +70,10 @@ class WatchedTraining:
             )
         take = self._taking(LogHead(VERSION, self._every or USUAL, parameters))
         _watched.add(id(self._model))
+        is_path = isinstance(self._to, (str, os.PathLike))
+        log = Path(self._to).absolute() if is_path else None
         self._watch = Watch(
-            *(self._model, self._every, take, self._tell, self._begin, self._keep),
+            *(self._model, self._every, take, self._tell, self._keep, log, _rank()),
             by_term=self._by == "term",
         )
         self.problems = self._watch.problems
@@ -88,13 +89,6 @@ class WatchedTraining:
             return self._log.put if self._log is not None else _nowhere
         has_scalars = callable(getattr(self._to, "add_scalar", None))
         return sinks.to_writer(self._to) if has_scalars else self._to
-
-    def _begin(self, has_come: Callable[[], bool], done: Callable[[], None]) -> FullLook:
-        from gradscope.api.full_look import KeptLook
-
-        is_path = isinstance(self._to, (str, os.PathLike))
-        path = Path(self._to).absolute() if is_path else None
-        return KeptLook(path, has_come, done, rank=_rank())
 
     def _tell(self, line: str) -> None:
         if sys.stderr is not None:

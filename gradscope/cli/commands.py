@@ -37,7 +37,6 @@ ENVIRONMENT = f"""
 Environment variables:
   NO_COLOR               no colours
   COLUMNS                columns of text that goes into a pipe
-  PAGER                  the pager for long help and rules; cat: no pager
   GRADSCOPE_DOT          the program dot of Graphviz, where it is not on PATH
   GRADSCOPE_TRACEBACK=1  an internal error shows its traceback
   XDG_CACHE_HOME         where each folder's last program is kept
@@ -291,19 +290,7 @@ def rule(words: tuple[str, ...]) -> Result:
     rules that have them all: gradscope rule nan, gradscope rule loss nan.
     """
     from gradscope.cli.rules import explain
+    from gradscope.render import output
 
-    terminal.show(explain(words))
-    return Result()
-
-
-@gradscope.command("help")
-@click.argument("command", metavar="[COMMAND]", required=False)
-def help_command(command: str | None) -> Result:
-    """Show the help of a command, as COMMAND --help does."""
-    root = click.get_current_context().find_root()
-    shown = root
-    if command is not None:
-        _, known, _ = gradscope.resolve_command(root, [command])
-        shown = click.Context(known or gradscope, info_name=command, parent=root)
-    terminal.show_help(shown)
+    output.write(output.STDOUT, explain(words))
     return Result()

@@ -13,15 +13,14 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import click
 import msgspec
+from msgspec import Meta
 
-from gradscope.cli.typed_command import parameter
 from gradscope.errors import GradscopeError, OutputError, TargetError
 from gradscope.filesystem import cache_folder, here, key_of_here
-from gradscope.options import SETTINGS, Option
+from gradscope.options import SETTINGS
 from gradscope.render.output import write
 from gradscope.target import Target
 from gradscope.words import nearest
@@ -45,33 +44,15 @@ def defaults() -> dict[str, dict[str, Any]]:
                 f"did you mean {meant}? there are: {', '.join(SETTINGS)}",
             )
         one = SETTINGS[key]
-        _check(one, value, f"{path}: tool.gradscope.{key}")
+        limits = Meta(ge=one.least, le=one.most)
+        try:
+            msgspec.convert(value, Annotated[int, limits] if one.least else one.kind)
+        except msgspec.ValidationError as error:
+            what = f"{path}: tool.gradscope.{key} is {value!r}: {error}"
+            raise TargetError(what, "correct it there") from None
         for command in one.on.split():
             given.setdefault(command, {})[one.name] = value
     return given
-
-
-def _check(one: Option, value: object, place: str) -> None:
-    option = parameter(one)
-    wanted = "a list of strings" if option.multiple else "a string or a number"
-    items = value if isinstance(value, list) else [value]
-    # A bool is a number to python, and a list of one letter each is what a text is to click.
-    are_plain = all(isinstance(one, str | int) and not isinstance(one, bool) for one in items)
-    if isinstance(value, list) != option.multiple or not are_plain:
-        raise TargetError(f"{place} is {value!r}", f"write {wanted}")
-    try:
-        option.type_cast_value(click.Context(click.Command(None)), value)
-        if option.multiple:
-            # The rules take long to load, and most commands know none of them.
-            from gradscope.cli.rules import LIST
-            from gradscope.rules import find_rule
-
-            for code in items:
-                find_rule(str(code), LIST, "that setting")
-    except click.BadParameter as error:
-        raise TargetError(f"{place}: {error.message}", "correct it there") from None
-    except TargetError as error:
-        raise TargetError(f"{place}: {error.what}", *error.hints) from None
 
 
 def _nearest() -> tuple[Path, Mapping[str, Any]]:
@@ -99,13 +80,14 @@ def _nearest() -> tuple[Path, Mapping[str, Any]]:
 # ---------------------------------------------------------------- the last target
 
 
-def remember(target: Target) -> None:
-    """Note the target of this directory; a cache that cannot be written is no error."""
+def remember(target: Target, path: Path | None = None) -> None:
+    """Note the target of this directory, or of the one whose is kept at ``path``; a cache that
+    cannot be written is no error."""
     if target.kind == "stdin":
         return  # what was typed or piped in is gone
     # The current directory may be gone, too.
     with suppress(OSError, OutputError):
-        path = _path()
+        path = path or _path()
         path.parent.mkdir(parents=True, exist_ok=True)
         # Whole or not at all: another run in this directory may read it at any moment.
         write(str(path), json.dumps(msgspec.to_builtins(target)))
@@ -113,43 +95,19 @@ def remember(target: Target) -> None:
 
 @contextmanager
 def remembered(target: Target, is_told: bool = True) -> Iterator[None]:
-    """Remember the target that the block runs, unless it turns out to be none.
+    """Remember the target that the block has run, unless it turned out to be none.
 
     ``is_told``: whether this process is the one that remembers.
     """
-    path, before = _now()
-    if is_told:
-        remember(target)
+    path = _path() if here() and is_told else None  # the program may go elsewhere
     try:
         yield
     except TargetError:
-        if is_told:
-            _restore(path, before)
+        path = None
         raise
-
-
-@contextmanager
-def kept() -> Iterator[None]:
-    """While the block runs, other processes may remember; afterwards all is as before."""
-    path, before = _now()
-    try:
-        yield
     finally:
-        _restore(path, before)
-
-
-def _now() -> tuple[Path | None, bytes | None]:
-    """Where the target of this directory is kept, and what is there."""
-    path = _path() if here() else None
-    return path, path.read_bytes() if path is not None and path.is_file() else None
-
-
-def _restore(path: Path | None, before: bytes | None) -> None:
-    with suppress(OSError, OutputError):
-        if path is not None and before is None:
-            path.unlink(missing_ok=True)
-        elif path is not None and before is not None:
-            write(str(path), before)
+        if path is not None:
+            remember(target, path)
 
 
 def is_first_tree() -> bool:

@@ -12,7 +12,6 @@ from typing import Any, Literal, get_args, get_origin
 
 import click
 
-from gradscope.cli import terminal
 from gradscope.cli.given import Given, divided, note_forgotten
 from gradscope.options import FIRST, GROUPS, Option, options_on
 
@@ -34,14 +33,8 @@ _FILES = {"TARGET", "A", "B", "FILE", "FILE.json", "FILE.jsonl"}
 """Words for values that are names of files, which the shell completes itself."""
 
 
-class _PagedHelp(click.Command):
-    """A command whose ``--help`` goes through the pager, and has no word broken at its hyphen."""
-
-    def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        option = super().get_help_option(ctx)
-        if option is not None:
-            option.callback = _show_help
-        return option
+class _WholeWords(click.Command):
+    """A command whose ``--help`` has no word broken at its hyphen."""
 
     def get_help(self, ctx: click.Context) -> str:
         return super().get_help(ctx).replace(_WHOLE, "-")
@@ -50,13 +43,7 @@ class _PagedHelp(click.Command):
         _write(formatter, self.epilog or "")
 
 
-def _show_help(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
-    if is_asked and not context.resilient_parsing:
-        terminal.show_help(context)
-        context.exit()
-
-
-class TypedCommand(_PagedHelp):
+class TypedCommand(_WholeWords):
     """A command with the options that the table has for it.
 
     Its function takes what was typed as ``given``, and what it declares itself.
@@ -122,7 +109,7 @@ class TypedCommand(_PagedHelp):
         return super().invoke(ctx)
 
 
-class TypedGroup(_PagedHelp, click.Group):
+class TypedGroup(_WholeWords, click.Group):
     """Typed commands, listed in the order in which they are defined."""
 
     command_class = TypedCommand

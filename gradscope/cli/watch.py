@@ -83,10 +83,6 @@ def _watched(
     log = None if options.output is None else Path(options.output).absolute()
     told = f"rank {rank}: " if rank else ""
 
-    def begin(has_come: Callable[[], bool], done: Callable[[], None]) -> Any:
-        look = importlib.import_module("gradscope.api.full_look")
-        return look.KeptLook(log, has_come, done, rank)
-
     def tell(line: str) -> None:
         say(told + line)
 
@@ -98,7 +94,7 @@ def _watched(
     def on_torch() -> None:
         # Not imported above: this room imports torch, and is needed once the program has.
         room = importlib.import_module("gradscope.watching.program")
-        how = options.every, take, tell, begin, options.keep
+        how = options.every, take, tell, options.keep, log, rank
         watch = room.ProgramWatch(*how, by_term=options.by == "term")
         watches.append(watch)
         watches[0].start()
@@ -115,6 +111,8 @@ def _watched(
 def _reason(has_calls: bool | None, others: OtherProcesses) -> GradscopeError:
     if has_calls is None:
         return no_torch("nothing was watched")
+    if has_calls:
+        return CaptureError("nothing was watched, for the reason that is said above", _BY_HAND)
     if others.have_run:
         what = "nothing was watched: what the program did in its child processes is not seen"
         return CaptureError(what, _BY_HAND)

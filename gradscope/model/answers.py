@@ -219,12 +219,12 @@ class _Explained:
     def _check_weights(self, weights: Weights, place: str) -> None:
         graph = self.graph
         tensors = [self._tensor(leaf, f"{place}.leaves") for leaf in weights.leaves]
-        if not (weights.why or weights.terms or weights.total == 0):
-            fail(place, "has no terms, and does not say why")
-        if weights.total < len(weights.terms):
+        are_needed = self.answer.jacobian or not weights.is_given
+        if are_needed and not (weights.why or weights.terms or weights.total == 0):
+            fail(place, "has no rows of the Jacobian, and does not say why")
+        if len(weights.terms) not in (0, weights.total):
             fail(f"{place}.total", f"is {weights.total}, and there are {len(weights.terms)} terms")
-        rows = [term.derivatives for term in weights.terms] + [weights.rest] * bool(weights.rest)
-        for row in rows:
+        for row in (term.derivatives for term in weights.terms):
             if len(row) != len(weights.leaves):
                 fail(place, "has a term that does not have one derivative for each leaf")
             for amount, tensor in zip(row, tensors, strict=True):

@@ -133,15 +133,13 @@ class Weights(Struct, frozen=True):
 
     ``leaves`` are those that the derivatives are by; None is the explanation's ``tensor``.
     ``is_given``: whether there was a gradient; the weights of a Jacobian alone say nothing.
-    ``total`` counts the elements of all roots;
-    where not all of them are in ``terms``, these are the ones with the largest weights and ``rest``
-    holds, leaf by leaf, what the others add.  ``why`` says what prevented it.
+    ``total`` counts the elements of all roots; of many there are no ``terms``.  ``why`` says what
+    prevented it.
     """
 
     leaves: tuple[int | None, ...]
     total: int
     terms: tuple[Term, ...] = ()
-    rest: tuple[Amount, ...] = ()
     why: str = ""
     is_given: bool = True
 

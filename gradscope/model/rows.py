@@ -100,21 +100,12 @@ def term_rows(split: Split, parts: Mapping[str, Sequence[SplitLeaf]]) -> dict[st
     }
 
 
-class PartRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A backward call whose gradients a later one of the same step has added to: its number, its
-    loss, and the norm of ``.grad`` when it ended, as in :class:`Row`."""
-
-    call: int
-    loss: float | None = None
-    norm: float | None = None
-
-
 class Row(RankRow, frozen=True, omit_defaults=True, kw_only=True):
     """The backward calls whose gradients one step uses together: one, or all that are accumulated.
 
     ``loss`` is the number that the call began at, divided by the scale; None where that was no
     single number.  Of several calls it is the sum, whose gradient ``.grad`` then is; ``calls`` says
-    how many they are, and ``parts`` has the newest 16 of those before the last.
+    how many they are.
     ``step`` counts the steps of the optimizers before it, also those that a GradScaler left out,
     and ``call`` the backward calls, itself included, that brought a parameter of the model a
     gradient.  ``first`` is the part that is not finite whose gradient came first in the call.
@@ -129,7 +120,6 @@ class Row(RankRow, frozen=True, omit_defaults=True, kw_only=True):
     """
 
     calls: int = 1
-    parts: tuple[PartRow, ...] = ()
     scale: float | None = None
     skipped: bool = False
     modules: Mapping[str, ModuleRow] = {}

@@ -20,7 +20,7 @@ from gradscope.model.report import Report
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.register import RULES, IgnoredByComment, find_rule
 from gradscope.rules.rule import Rule
-from gradscope.words import listed
+from gradscope.words import count, listed
 
 __all__ = [
     "ORDER",
@@ -29,6 +29,7 @@ __all__ = [
     "Rule",
     "at_least",
     "diagnose",
+    "diagnosed",
     "find_rule",
     "is_graver",
     "is_serious",
@@ -61,6 +62,22 @@ def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...
 
         found = [one for one in together(found, report.ranks) if one.rule not in ignore]
     return tuple(sorted(found, key=lambda finding: -ORDER.index(finding.severity)))
+
+
+def diagnosed(report: Report, ignored: Collection[str], folder: str) -> Report:
+    """The report with its findings, but for those that comments in the program take back.
+
+    Args:
+        report: what was examined.
+        ignored: codes of rules that stay silent.
+        folder: the one that its files are named from.
+    """
+    comments, every = IgnoredByComment(folder), diagnose(report, ignored)
+    kept = comments.kept(every)
+    taken_back = len(every) - len(kept)
+    ignoring = [f"{count(taken_back, 'finding')} ignored by a comment"] if taken_back else []
+    notes = (*report.notes, *ignoring, *comments.unknown, *RULES.problems)
+    return msgspec.structs.replace(report, findings=kept, notes=notes)
 
 
 def _drafts(rule: Rule, facts: Facts) -> list[FindingDraft]:

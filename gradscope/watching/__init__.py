@@ -4,5 +4,6 @@ Hears of backward calls by the one function of torch that makes them, and of ste
 torch has for all optimizers; puts no hook on a parameter, so that a call which is not looked at
 costs next to nothing.  Reads ``.grad`` after backward and after the step.
 
-Knows nothing of graphs, lines or the Report.
+Where something happens the doctor looks at the next call, and its report is kept.
+Knows nothing of graphs or lines itself.
 """

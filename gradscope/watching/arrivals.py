@@ -1,14 +1,10 @@
 """In which order the gradients of one backward call come, and what each is before the processes of
 a job average it: a hook on each parameter, for as long as the call runs. And functions of torch
 that are called by way of ours, for as long as it is wanted.
-
-Torch takes a mark from the thread that makes a call into all threads that work for that call, those
-of devices as well: by it the calls of other threads are known.
 """
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 import sys
@@ -82,98 +78,25 @@ class Unseen(Aside):
             self._handlers.__exit__()
 
 
-_C: Any = torch._C
-
-_PROBE = "gradscope.probe"
-_MARK = "gradscope.watching"
-"""Of a call: the numbers of the watches for which it is one of another thread."""
-
-
 def in_pass() -> bool:
     """Whether this runs inside a backward call, such as in a hook or a backward function."""
-    return bool(_C._current_graph_task_id() != -1)
-
-
-def _mark() -> frozenset[int]:
-    return _C._get_obj_in_tls(_MARK) if _C._is_key_in_tls(_MARK) else frozenset()
-
-
-def _set_mark(mark: frozenset[int]) -> None:
-    _C._stash_obj_in_tls(_MARK, mark)
-    if not _takes_references():
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(mark))
-
-
-@functools.cache
-def _takes_references() -> bool:
-    """Whether torch holds what it stashes.  That of 2.6 drops a reference to it in the end that it
-    has never taken, so that python frees what is still in use."""
-    probe = object()
-    before = sys.getrefcount(probe)
-    _C._stash_obj_in_tls(_PROBE, probe)
-    takes = sys.getrefcount(probe) > before
-    if not takes:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(probe))
-    return takes
-
-
-class ThreadCalls:
-    """The backward calls that the program makes; of several threads one is watched at a time.
-
-    Args:
-        number: of the watch.
-    """
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-        self._watched = threading.Lock()
-        self._callers: set[int] = set()
-
-    def begin(self) -> bool:
-        """Whether the call that begins is to be watched, until :meth:`end`."""
-        self._callers.add(threading.get_ident())
-        return self._watched.acquire(blocking=False)
-
-    def end(self) -> None:
-        self._watched.release()
-
-    def beside(self, make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Make a call that is not the watched one."""
-        before = _mark()
-        _set_mark(before | {self._number})
-        try:
-            return make(*args, **kwargs)
-        finally:
-            _set_mark(before)
-
-    def is_of_another(self) -> bool:
-        """Whether the call that this runs in is that of another thread."""
-        return self._number in _mark()
-
-    @property
-    def are_of_many(self) -> bool:
-        """Whether several threads have made calls, so that what changes while one runs may come
-        from another."""
-        return len(self._callers) > 1
+    return torch._C._current_graph_task_id() != -1
 
 
 class Arrivals:
-    """Hears of each ``.grad`` when it has been set by the watched one of all ``calls``; ``norms``,
-    where there are other processes, gets what it is then, whose position is in ``norm_of`` by the
-    id of the parameter."""
+    """Hears of each ``.grad`` when it has been set; ``norms``, where there are other processes,
+    gets what it is then, whose position is in ``norm_of`` by the id of the parameter."""
 
     def __init__(
         self,
         parameters: Sequence[Any],
         norms: Norms | None,
-        calls: ThreadCalls,
         note_fault: Callable[[Exception], None],
     ) -> None:
         self.order: list[torch.Tensor] = []
         self.norm_of: dict[int, int] = {}
         self.is_one_of_many = norms is not None
         self._norms = norms
-        self._calls = calls
         self._note_fault = note_fault
         self._handles: list[Any] = []
         # A compiler of backward would make the hooks a part of what it compiles.
@@ -186,19 +109,12 @@ class Arrivals:
             ]
 
     def _came(self, parameter: torch.Tensor) -> None:
-        if self._calls.is_of_another():
-            return
         self.order.append(parameter)
         gradient = parameter.grad
         # Of one that is spread over the processes there is a part, which only they can add up.
         if self._norms is not None and gradient is not None and not hasattr(gradient, "to_local"):
             with Unseen(self._note_fault):
                 (self.norm_of[id(parameter)],) = self._norms.add([gradient])
-
-    @property
-    def come(self) -> set[int] | None:
-        """The ids of the parameters whose gradient came; None where that is not heard."""
-        return {id(one) for one in self.order} if self._handles else None
 
     def end(self) -> None:
         # The empty dict stays: torch ends the process where a call in another thread has it in

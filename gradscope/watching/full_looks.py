@@ -1,7 +1,7 @@
 """What happened to a training, as its rows tell; and what comes after trouble: the next call is
-looked at in full, and what is found there is told.
+looked at by the doctor, and what is found there is told.
 
-Decides when, and puts it into words; knows nothing of torch, or of how a call is looked at.
+Knows nothing of torch, or of how a call is looked at.
 """
 
 from __future__ import annotations
@@ -10,13 +10,19 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from statistics import median
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from gradscope.errors import Fault, GradscopeError
+from gradscope.errors import Fault, GradscopeError, OutputError
+from gradscope.filesystem import here
+from gradscope.model.observations import Finding
 from gradscope.model.rows import ModuleRow, Row
+
+if TYPE_CHECKING:
+    from gradscope.running.block import OneCall
 
 HISTORY = 100
 """Norms of each part that are remembered, those of its last rows."""
@@ -163,37 +169,17 @@ def _words(kind: str, limits: Mapping[str, float], row: Row) -> str:
     return told[kind] + others.replace("1 other parts", "1 other part") + end
 
 
-class FullLook(Protocol):
-    """A look at all that the program does from now on, until a certain backward call is over."""
-
-    is_inside: bool
-    """Whether that call, or one before it, is being made."""
-
-    def end(self) -> None:
-        """Look no longer; in no hook of an optimizer."""
-
-    def tidy(self) -> bool:
-        """Whether nothing is left of it; or else this has to be asked again, where it was ended."""
-
-    def told(self, row: Row) -> tuple[str, str]:
-        """What was found in the call of this row, in one line, and the name of the report that was
-        kept; each may be "".
-
-        Raises:
-            GradscopeError: it could not be looked at, or not be kept.
-        """
-
-
-Begin = Callable[[Callable[[], bool], Callable[[], None]], FullLook]
-"""Begins one: given whether the call has come, and what to do when that look is over."""
+_OF_NUMBERS = ("GS1", "GS2", "GS6")
+"""Rules about what is not finite, too large or too small, or wrong."""
 
 
 class FullLooks:
     """At most so many, one after the other.
 
     Args:
-        begin: begins one.
         most: how many.
+        log: beside it their reports are kept; None keeps none.
+        rank: of this process.
         tell: gets one line for each.
         calls: how many backward calls have been made.
         done: called when a look is over.
@@ -201,24 +187,27 @@ class FullLooks:
 
     def __init__(
         self,
-        begin: Begin,
         most: int,
+        log: Path | None,
+        rank: int,
         tell: Callable[[str], None],
         calls: Callable[[], float],
         done: Callable[[], None],
     ) -> None:
-        self._begin = begin
         self._left = most
+        self._log = log
+        self._of_rank = f".rank{rank}" if rank else ""
+        self._folder = ""
         self._tell = tell
         self._calls = calls
         self._done = done
         self._troubles = Troubles()
         self._weights = SpoiledWeights()
-        self._open: tuple[FullLook, Trouble] | None = None
+        self._open: tuple[OneCall, Trouble] | None = None
         self._trouble: Trouble | None = None
         """What a look is to begin for."""
         self._at = 0.0
-        self._past: list[FullLook] = []
+        self._past: list[OneCall] = []
 
     @property
     def is_asked(self) -> bool:
@@ -254,15 +243,18 @@ class FullLooks:
         if trouble is not None and are_of_many:
             self._say(trouble, "not looked at, for several threads train")
         elif trouble is not None:
-            self._at = self._calls()
-            self._open = self._begin(self._has_come, self._done), trouble
+            # Here: most trainings need none.
+            from gradscope.running.block import OneCall
 
-    def _with_finding(self, row: Row, look: FullLook, trouble: Trouble) -> Row:
+            self._at, self._folder = self._calls(), here()
+            self._open = OneCall(self._has_come, self._done), trouble
+
+    def _with_finding(self, row: Row, look: OneCall, trouble: Trouble) -> Row:
         self._open = None
         self._past.append(look)
         report = ""
         try:
-            finding, report = look.told(row)
+            finding, report = self._found(look, row)
         except Fault:
             raise
         except GradscopeError as error:
@@ -273,6 +265,30 @@ class FullLooks:
         weights = self._weights.words(row)
         self._say(trouble, f"step {row.step}: {finding}", report, weights)
         return msgspec.structs.replace(row, finding=finding + weights, report=report)
+
+    def _found(self, look: OneCall, row: Row) -> tuple[str, str]:
+        """The worst that was found in the numbers of the row's call, and the name of the report;
+        each may be "".
+
+        Raises:
+            GradscopeError: there was nothing to be examined.
+        """
+        from gradscope import render
+        from gradscope.rules import diagnosed
+
+        report = diagnosed(look.report(), (), self._folder)
+        # The doctor, who has just come, calls it the first.
+        passes = tuple(msgspec.structs.replace(one, number=row.call) for one in report.passes[:1])
+        report = msgspec.structs.replace(report, passes=passes)
+        finding = next(filter(None, map(_line, report.findings)), "")
+        if self._log is None:
+            return finding, ""
+        name = f"{self._log.name.removesuffix('.jsonl')}.step-{row.step}{self._of_rank}.json.gz"
+        try:
+            render.save(report, str(self._log.with_name(name)), "json")
+        except OutputError as error:
+            return f"{finding} ({error.what})", ""
+        return finding, name
 
     def tidy(self) -> None:
         """Leave nothing of looks that are over."""
@@ -301,3 +317,11 @@ class FullLooks:
         kept = f", see {report}" if report else ""
         last = "" if self._left else "; that was the last look"
         self._tell(f"step {trouble.step}: {trouble.words}; {words}{kept}{more}{last}")
+
+
+def _line(finding: Finding) -> str:
+    # What has no gradient, and what the loop does, is no answer to what has just happened.
+    if finding.severity == "information" or not finding.rule.startswith(_OF_NUMBERS):
+        return ""
+    place = f"{finding.location}: " if finding.location else ""
+    return f"{place}{finding.rule} {finding.message}"

@@ -6,7 +6,7 @@ Reads numbers only.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from gradscope.autograd.elements import has_data
 from gradscope.autograd.tensors import dense_parts
-from gradscope.model.rows import ModuleRow, PartRow, Row, TermRow
+from gradscope.model.rows import ModuleRow, Row, TermRow
 from gradscope.recording.wrappers import copies
 from gradscope.watching.arrivals import Arrivals
 from gradscope.watching.norms import ModelParameters, together
@@ -48,18 +48,14 @@ class RunningCall:
         found = [(gradient, _version(gradient)) for gradient in gradients]
         return cls(members, dict(zip(members.positions, found, strict=True)), scale, step)
 
-    def reached(self, members: ModelParameters, are_of_many: bool) -> dict[int, torch.Tensor]:
-        """The gradients that it has brought or added to, by position; where calls are of many
-        threads, those that have come in this one."""
+    def reached(self, members: ModelParameters) -> dict[int, torch.Tensor]:
+        """The gradients that it has brought or added to, by position."""
         found = {}
-        come = self.arrivals.come if self.arrivals is not None and are_of_many else None
         for position, parameter in enumerate(members.parameters):
             gradient = parameter.grad
             # FSDP puts others in the place of parameters while it computes.
             old, version = self.before.get(id(parameter), (None, None))
-            if gradient is None or (come is not None and id(parameter) not in come):
-                continue
-            if gradient is not old or _version(gradient) != version:
+            if gradient is not None and (gradient is not old or _version(gradient) != version):
                 found[position] = gradient
         return found
 
@@ -95,10 +91,6 @@ def _is_bad(norm: float | None) -> bool:
     return norm is not None and not abs(norm) < inf
 
 
-MOST_PARTS = 16
-"""Calls before the last of a step that a row tells apart."""
-
-
 @dataclass
 class Pending:
     """A backward call that has ended, and what is known of it so far: positions in the norms of
@@ -115,7 +107,6 @@ class Pending:
     scale: int | None = None
     terms: Mapping[str, TermRow] = field(default_factory=dict)
     loss: int | None = None
-    own_loss: int | None = None
     found_inf: int | None = None
     """What the optimizer was told by the scaler."""
     is_left_out: bool = False
@@ -127,9 +118,8 @@ class Pending:
     """Parameter to the number of processes that hold the same shard of it."""
     left: dict[int, tuple[list[StorageWeakRef], object]] = field(default_factory=dict)
     """Parameter to the memory of its ``.grad`` when the call ended, and the version of that."""
-    earlier: tuple[Pending, ...] = ()
-    """The calls before it that it stands for as well, the newest of them."""
     calls: int = 1
+    """It, and those before it that it stands for as well."""
     total: torch.Tensor | None = None
     """The sum of the losses of all these calls, scaled as they are."""
 
@@ -161,7 +151,6 @@ class Pending:
         )
         found.left = {k: (_memory(one), _version(one)) for k, one in reached.items()}
         if earlier is not None:
-            found.earlier = (*earlier.earlier, replace(earlier, earlier=(), left={}))[-MOST_PARTS:]
             found.calls, found.total = earlier.calls + 1, earlier.total
         if call.arrivals is not None:
             came = call.arrivals
@@ -179,13 +168,11 @@ class Pending:
         if root is None or not is_number or not has_data(root):
             self.total = None
             return
-        self.own_loss = self.used.norms.add_number(root)
         number = root.detach().to(torch.float64, copy=True).reshape(())
-        if self.calls == 1:
-            self.total, self.loss = number, self.own_loss
-        elif self.total is not None:  # that of each call before is known
-            self.total = number + self.total.to(number.device)
-            self.loss = self.used.norms.add_number(self.total)
+        if self.calls > 1 and self.total is None:
+            return  # that of a call before is not known
+        self.total = number if self.total is None else number + self.total.to(number.device)
+        self.loss = self.used.norms.add_number(self.total)
 
     def is_added_to(self, call: RunningCall, members: ModelParameters) -> bool:
         """Whether a call that has ended has added to the gradients that this one has left, and no
@@ -274,7 +261,6 @@ class Pending:
             first="".join(name for name, own in self.members.parts.items() if bad in own),
             scale=scale,
             calls=self.calls,
-            parts=tuple(one.part() for one in self.earlier),
             terms={name: _unscaled(one, scale or 1.0) for name, one in self.terms.items()},
             skipped=self.is_left_out or found_inf,
             modules={
@@ -283,15 +269,6 @@ class Pending:
             },
             **{name: getattr(whole, name) for name in whole.__struct_fields__},
         )
-
-    def part(self) -> PartRow:
-        """What is told of a call that a later one has added to."""
-        known = self.used.norms.read()
-        scale = None if self.scale is None else known[self.scale]
-        loss = None if self.own_loss is None else known[self.own_loss]
-        norm = together([known[one] for one in self.received.values()])
-        loss, norm = (one / scale if one is not None and scale else one for one in (loss, norm))
-        return PartRow(call=self.call, loss=loss, norm=norm)
 
     def _part(
         self, positions: Collection[int], table: dict[int, Norms4], scale: float | None

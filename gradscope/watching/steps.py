@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -33,16 +32,17 @@ class Used:
     """The norms of what a parameter was changed by, and of what it was before."""
 
 
-class Stepping(threading.local):
-    """The step that a thread makes."""
+@dataclass
+class Stepping:
+    """The step that is being made."""
 
     optimizer: Any = None
     samples: Sequence[Sample] = ()
     """What was taken before it, if it is to be looked at."""
-    is_inside = False
-    """Whether it is made now, by an optimizer of the model."""
-    made = 0
-    """So many this thread has made."""
+    is_inside: bool = False
+    """Whether it is made by an optimizer of the model."""
+    made: int = 0
+    """So many were made."""
 
 
 def holders(members: ModelParameters) -> list[tuple[Any, list[int]]]:
@@ -83,19 +83,18 @@ class Scalers:
 
     def __init__(self) -> None:
         self._of_loss: Any = WeakTensorKeyDictionary()
-        # By thread: each may train a model of its own.
-        self._last: dict[int, Any] = {}
+        self._last: Any = None
 
     def scaled(self, scaler: Any, losses: Any) -> None:
         """A scaler has made these losses."""
-        self._last[threading.get_ident()] = last = weakref.ref(scaler)
+        self._last = weakref.ref(scaler)
         if isinstance(losses, torch.Tensor):
-            self._of_loss[losses] = last
+            self._of_loss[losses] = self._last
 
     def scale_of(self, roots: Sequence[torch.Tensor]) -> torch.Tensor | None:
         """The scale of the loss that a backward call begins at, or of what it was computed from."""
         # The program may divide or add up what a scaler has made, and the root is then another.
-        last = self._last.pop(threading.get_ident(), None)
+        last, self._last = self._last, None
         found = next((self._of_loss[root] for root in roots if root in self._of_loss), last)
         # In public a scaler tells it only by waiting for the device.
         scale = getattr(found and found(), "_scale", None)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from itertools import count
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,14 +25,13 @@ from gradscope.recording.stand_in import warning_places
 from gradscope.watching.across_ranks import Between, judged
 from gradscope.watching.arrivals import (
     Arrivals,
-    ThreadCalls,
     Unseen,
     in_pass,
     tapped,
     tidy,
     untraced,
 )
-from gradscope.watching.full_looks import Begin, FullLooks
+from gradscope.watching.full_looks import FullLooks
 from gradscope.watching.norms import HasParameters, ModelParameters
 from gradscope.watching.pending import Pending, RunningCall
 from gradscope.watching.steps import Scalers, Stepping, holders, note_step, sampled
@@ -55,8 +55,9 @@ class Watch:
         every: of so many steps one is looked at; None: of ten, and each of the first twenty.
         take: gets each row; may raise whatever it likes.
         tell: called with each problem, and with what full looks find.
-        begin: begins a full look.
-        keep: how many of them there are at most.
+        keep: how many of these there are at most.
+        log: the file that their reports are kept beside.
+        rank: of this process.
         by_term: each call that is looked at is taken apart by the terms of its loss, too.
     """
 
@@ -66,8 +67,9 @@ class Watch:
         every: int | None,
         take: Callable[[Row], object],
         tell: Callable[[str], None],
-        begin: Begin,
         keep: int,
+        log: Path | None,
+        rank: int,
         by_term: bool = False,
     ) -> None:
         self.problems: list[str] = []
@@ -76,7 +78,9 @@ class Watch:
         self._tell = tell
         self._members = ModelParameters.of(model)
         self._turns = Turns(every)
-        self._looks = FullLooks(begin, keep, self._say_found, self._calls_made, self._deliver)
+        self._looks = FullLooks(
+            *(keep, log, rank, self._say_found, self._calls_made, self._deliver)
+        )
         self._scalers = Scalers()
         self._terms = TermNorms(self._problem) if by_term else None
         self._call: RunningCall | None = None
@@ -84,7 +88,11 @@ class Watch:
         self._rows: list[Pending] = []
         self._ranks: Between | None = None
         self._number = next(_numbers)
-        self._calls = ThreadCalls(self._number)
+        self._callers: set[int] = set()
+        self._inside: set[int] = set()
+        """The threads that have made a backward call, and those that make one now."""
+        self._is_beside = self._was_beside = False
+        """Whether others have made one while this one runs, or while any ran."""
         self._stepping = Stepping()
         self._is_known = self._is_over = False
         self._process = os.getpid()
@@ -123,7 +131,7 @@ class Watch:
         if os.getpid() == self._process:
             with Aside(self._note_fault):
                 self._close()
-                if not self._calls.are_of_many:
+                if not self._are_of_many:
                     tidy(self._members.parameters)
             if not is_cut_short:
                 self._conclude()
@@ -151,6 +159,11 @@ class Watch:
 
     def _is_away(self) -> bool:
         return self._is_over or os.getpid() != self._process or is_captured()
+
+    @property
+    def _are_of_many(self) -> bool:
+        """Whether calls were made by several threads, which may not be over in the same order."""
+        return len(self._callers) > 1
 
     @property
     def _is_due(self) -> bool:
@@ -183,10 +196,17 @@ class Watch:
 
     def _around_engine(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         # A backward function may call backward, as reentrant checkpoints do.
-        if self._is_away() or in_pass():
+        thread = threading.get_ident()
+        if self._is_away() or in_pass() or thread in self._inside:
             return original(*args, **kwargs)
-        if not self._calls.begin():
-            return self._calls.beside(original, *args, **kwargs)
+        self._callers.add(thread)
+        self._inside.add(thread)
+        if len(self._inside) > 1:
+            self._is_beside = True
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self._inside.discard(thread)
         try:
             with Unseen(self._note_fault):
                 self._looks.end_past()
@@ -199,7 +219,8 @@ class Watch:
             call, self._call = self._call, None
             if call is not None and call.arrivals is not None:
                 call.arrivals.end()
-            self._calls.end()
+            self._is_beside = False
+            self._inside.discard(thread)
         return result
 
     def _call_begins(self, roots: Any, gradients: Any) -> None:
@@ -215,7 +236,7 @@ class Watch:
         if self._is_due:
             self._ranks = self._ranks or Between.of_program(self._number)
             norms = call.used.norms if self._ranks else None
-            call.arrivals = Arrivals(self._members.parameters, norms, self._calls, self._note_fault)
+            call.arrivals = Arrivals(self._members.parameters, norms, self._note_fault)
             # Not of ranks: a node called alone may be a collective.
             if self._terms is not None and gradients is not None and not self._ranks:
                 call.terms = self._terms.of_call(roots, gradients, self._members)
@@ -225,18 +246,26 @@ class Watch:
         call = self._call
         if call is None:
             return
-        # Not as it is now: another thread may have made a step meanwhile.
+        # Not as it is now: a hook may have made a step meanwhile.
         due = call.arrivals is not None
         # Not before, when FSDP has other parameters in the model than those of the optimizer.
         if due:
             self._members = ModelParameters.of(self._model)
-        reached = call.reached(self._members, self._calls.are_of_many)
+        reached = call.reached(self._members)
+        if self._is_beside:
+            # Asked last: of what has changed meanwhile nobody knows by which call.
+            if not self._was_beside:
+                self._was_beside = True
+                self._problem("of backward calls that threads make at once no rows are written")
+            self._turns.calls += 1
+            self._close()
+            return
         if not (reached or call.has_steps):
             # A call for another model, or one of `torch.autograd.grad`; or it has others now.
             if self._pending is None:
                 self._members = ModelParameters.of(self._model)
             return
-        earlier, is_alone = self._pending, not self._calls.are_of_many
+        earlier, is_alone = self._pending, not self._are_of_many
         if due and is_alone and earlier is not None and earlier.is_added_to(call, self._members):
             self._pending = None
         else:
@@ -310,7 +339,7 @@ class Watch:
                 return
             own.made += 1
             call = self._call
-            if call is not None and in_pass() and not self._calls.is_of_another():
+            if call is not None and in_pass():
                 # The optimizer lives in a hook of its parameter.
                 call.has_steps = True
                 if call.arrivals is not None:
@@ -347,7 +376,7 @@ class Watch:
             for one in pending if not self._is_over else ():
                 rows += judged(one, self._looks, self._ranks)
             if may_begin:
-                self._looks.begin(self._calls.are_of_many)
+                self._looks.begin(self._are_of_many)
         self._put(rows)
 
     def _put(self, rows: list[Row]) -> None:

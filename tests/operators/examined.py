@@ -125,10 +125,9 @@ def weighted(told: Explanation, leaf: int, wanted: torch.Tensor, slack: Slack) -
         for term, found in zip(weights.terms, rows, strict=True)
         if found is not None
     ]
-    rest = row(weights.rest[column]) if weights.rest else None
-    if len(scaled) < len(rows) or (weights.rest and rest is None):
+    if len(scaled) < len(rows):
         return 0
-    adds_up(scaled if rest is None else [*scaled, rest], wanted, slack)
+    adds_up(scaled, wanted, slack)
     return 1
 
 

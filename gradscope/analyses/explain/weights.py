@@ -14,7 +14,7 @@ import torch
 
 from gradscope.analyses.explain.asked import End
 from gradscope.analyses.explain.lockstep import Carried, brought
-from gradscope.analyses.explain.pull import CannotCall, Place, Puller, add
+from gradscope.analyses.explain.pull import CannotCall, Place, Puller
 from gradscope.analyses.explain.rules import amount, elements, zero
 from gradscope.autograd.numbers import SMALL, shortest
 from gradscope.errors import CaptureError
@@ -22,9 +22,7 @@ from gradscope.model.explanation import Amount, Term, Weights
 from gradscope.words import option
 
 MOST_TERMS = 16
-"""A root with more elements is shown by those with the largest weights."""
-
-SHOWN_OF_MANY = 8
+"""Elements of a root up to which each gets a row."""
 
 LARGEST_SIDE = 24
 """Rows and columns of a Jacobian that is printed whole."""
@@ -47,7 +45,7 @@ class Product:
     is_given: bool
 
     def weights(self) -> Weights:
-        """The terms of the sum, and what they leave out.
+        """The terms of the sum; none of very many.
 
         Raises:
             CaptureError: when a whole Jacobian was asked for and is too large to read.
@@ -58,30 +56,27 @@ class Product:
             _refuse_large(self.puller, self.seeds, self.ends)
         if any(gradient.is_complex() for _, gradient in self.seeds):
             return msgspec.structs.replace(told, why="the root is complex")
-        shown = _shown(self.seeds, total, self.jacobian)
+        if total > MOST_TERMS and not self.jacobian:
+            return told
+        sizes = enumerate(gradient.numel() for _, gradient in self.seeds)
+        shown = [(root, element) for root, size in sizes for element in range(size)]
         try:
-            pieces, places = self._pieces(shown, total), dict(end.place for end in self.ends)
-            found = brought(self.puller, pieces, places)
+            found = brought(self.puller, self._pieces(shown), dict(end.place for end in self.ends))
         except CannotCall as error:
             return msgspec.structs.replace(told, why=str(error))
         terms = tuple(
             self._term(*one, self._derivatives(found, piece)) for piece, one in enumerate(shown)
         )
-        rest = self._derivatives(found, len(shown)) if len(shown) < total else ()
-        return msgspec.structs.replace(told, terms=terms, rest=rest)
+        return msgspec.structs.replace(told, terms=terms)
 
-    def _pieces(self, shown: Sequence[tuple[int, int]], total: int) -> Mapping[Place, Carried]:
-        """Each of these elements alone, given 1; and behind them the others as they are given."""
+    def _pieces(self, shown: Sequence[tuple[int, int]]) -> Mapping[Place, Carried]:
+        """Each of these elements alone, given 1."""
         found: dict[Place, Carried] = defaultdict(dict)
         for piece, (root, element) in enumerate(shown):
             place, gradient = self.seeds[root]
             one = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
             one.view(-1)[element] = 1
             found[place][piece] = one
-        for root, (place, gradient) in enumerate(self.seeds if len(shown) < total else ()):
-            left = gradient.detach().clone(memory_format=torch.contiguous_format)
-            left.view(-1)[[element for at, element in shown if at == root]] = 0
-            add(found[place], len(shown), left)
         return found
 
     def _term(self, root: int, element: int, derivatives: tuple[Amount, ...]) -> Term:
@@ -98,24 +93,6 @@ class Product:
             known, like = found.get(end.node, {}).get(piece), self.puller.shape(*end.place)
             amounts.append(zero(like, keep) if known is None else amount(known, keep))
         return tuple(amounts)
-
-
-def _shown(seeds: Seeds, total: int, everything: bool) -> list[tuple[int, int]]:
-    """The elements that get a row: all of a small root, else those with the largest weights."""
-    if everything or total <= MOST_TERMS:
-        sizes = enumerate(gradient.numel() for _, gradient in seeds)
-        return [(root, element) for root, size in sizes for element in range(size)]
-    sizes_of_weights = torch.cat([gradient.detach().reshape(-1).abs() for _, gradient in seeds])
-    largest = sizes_of_weights.topk(SHOWN_OF_MANY).indices.tolist()
-    return [_place(seeds, position) for position in sorted(largest)]
-
-
-def _place(seeds: Seeds, position: int) -> tuple[int, int]:
-    for root, (_, gradient) in enumerate(seeds):
-        if position < gradient.numel():
-            return root, position
-        position -= gradient.numel()
-    raise IndexError(position)
 
 
 def _refuse_large(puller: Puller, seeds: Seeds, ends: Sequence[End]) -> None:

@@ -43,13 +43,12 @@ class WeightWriter:
         self.explained = explained
         self.weights = weights
         self.graph = explained.graph
-        self.is_whole = len(weights.terms) == weights.total
         self.ends = [explained.end(leaf) for leaf in weights.leaves]
 
     def parts(self) -> Iterator[list[str]]:
         """The words, then a table for each leaf; each part a list of lines."""
         yield list(self._told())
-        shown = self.weights.is_given and self.weights.total and not self.weights.why
+        shown = self.weights.is_given and self.weights.terms
         if shown and not self.explained.answer.jacobian and not self.is_plain():
             for column, end in enumerate(self.ends):
                 yield list(self._table(column, end))
@@ -95,7 +94,7 @@ class WeightWriter:
         have = "has" if len(self.graph.roots) == 1 else "have"
         text = f"{label} {have} {count:,} elements. The gradient given holds a weight v[i] for "
         text += f"each of them{self._given()}."
-        if count == 1:
+        if count == 1 and self.weights.terms:
             given = numbers.element(self.weights.terms[0].weight)
             text = f"{label} is one number, and the gradient given, {given}, is its weight."
         yield from explained.wrapped(f"{text} Backward computes the derivative of")
@@ -103,25 +102,25 @@ class WeightWriter:
         yield from explained.wrapped(self._meaning())
 
     def _given(self) -> str:
-        known = [term.weight for term in self.weights.terms]
-        if self.is_whole:
-            return f": v = {_row_of(known)}"
+        if self.weights.terms:
+            return f": v = {_row_of([term.weight for term in self.weights.terms])}"
         backward = self.explained.backward
         norms = [backward.gradients[entry].norm for entry in backward.seeds] if backward else []
-        size = ""
-        if norms and None not in norms:
-            size = f", ‖v‖ = {numbers.number(math.hypot(*(float(one or 0) for one in norms)))}"
-        largest = numbers.element(max(known, key=lambda one: abs(float(one))))
-        return f"{size}. The largest is {largest}, and only the {len(known)} largest are shown"
+        if not norms or None in norms:
+            return ""
+        return f", ‖v‖ = {numbers.number(math.hypot(*(float(one or 0) for one in norms)))}"
 
     def _sum(self) -> str:
         every = self.weights.terms
+        if not every:
+            label = symbol(self.explained.root_label(0))
+            return f"(v * {label}).sum()" + " + …" * (len(self.graph.roots) > 1)
         terms = [term for term in every if float(term.weight)] or every[:1]
         parts = [
             f"{numbers.element(term.weight)} × {self.explained.element(term)}"
             for term in terms[:MOST_IN_SUM]
         ]
-        left = self.weights.total - len(every) + len(terms) - len(parts)
+        left = len(terms) - len(parts)
         more = f" + … ({left:,} more)" if left > 0 else ""
         return " + ".join(parts).replace("+ -", "- ") + more
 
@@ -130,7 +129,8 @@ class WeightWriter:
         each = [
             f"{numbers.element(t.weight)} is ∂L/∂{self.explained.element(t)}" for t in terms[:3]
         ]
-        more = ", and so on" if self.weights.total > len(each) else ""
+        each = each or [f"v[i] is ∂L/∂{symbol(label)}[i]"]
+        more = ", and so on" if len(terms) > len(each) else ""
         changes = "that element" if self.weights.total > 1 else "it"
         meant = (
             f"So {', '.join(each)}{more}: how much L changes with {changes}. L need not exist here."
@@ -147,7 +147,7 @@ class WeightWriter:
     def _special(self) -> str:
         """What all ones, and a single one, are used for."""
         weights = [float(term.weight) for term in self.weights.terms]
-        if not self.is_whole or len(weights) < 2:
+        if len(weights) < 2:
             return ""
         if set(weights) == {1.0}:
             return f"All weights are 1 here, so L is {self._added_up()}."
@@ -230,14 +230,13 @@ class WeightWriter:
             titles = (each, weight, "derivative", f"{weight} × derivative")
             rows = [titles, *self._rows(column, end, norms=True)]
         columns = [Column(title, right=place > 0) for place, title in enumerate(titles)]
-        plain = len(self.weights.terms) + bool(self.weights.rest)
-        styles = [*[""] * plain, "bold"]
+        styles = [*[""] * len(self.weights.terms), "bold"]
         styled = zip(rows[1:], styles, strict=False)
         cells_of = ([Part(text, style) for text in row] for row, style in styled)
         yield from explained.table(columns, cells_of, INDENT)
 
     def _rows(self, column: int, end: Goal, norms: bool = False) -> Iterator[tuple[str, ...]]:
-        """A row for each term, the others, and the sum."""
+        """A row for each term, and the sum."""
 
         def amount_of(amount: Amount) -> str:
             shown = Amount(amount.norm) if norms else amount
@@ -252,9 +251,6 @@ class WeightWriter:
                 amount_of(slope),
                 scaled,
             )
-        if self.weights.rest:
-            left = self.weights.total - len(self.weights.terms)
-            yield f"{left:,} others", "", "", amount_of(self.weights.rest[column])
         label = "sum = v @ J" if self.weights.total > 1 else "gradient"
         added, arrived = self._added(column), end.gradient
         if added is not None:
@@ -264,7 +260,7 @@ class WeightWriter:
 
     def _added(self, column: int) -> list[float] | None:
         scaled = [_scaled(term.weight, term.derivatives[column]) for term in self.weights.terms]
-        rows = [one.values for one in (*scaled, *self.weights.rest[column : column + 1])]
+        rows = [one.values for one in scaled]
         known = [row for row in rows if row is not None]
         return total(known) if len(known) == len(rows) else None
 
