@@ -17,6 +17,7 @@ from tests.fuzz.process import ran
 from tests.looking import Session
 from tests.ranks.running import run
 from tests.reference import rule_pages
+from tests.terminals import shown_by
 from tests.test_structure import facts
 from tests.transcripts import ROOT
 
@@ -112,6 +113,26 @@ def test_rules_are_found_by_a_word(session: Session) -> None:
     assert [line[:5] for line in found["GS7"].splitlines()] == [c for c in CODES if c[2] == "7"]
     # What no name and no sentence has is looked for on the pages.
     assert "# GS303 history-cut" in found["rsample"]
+
+
+def on_terminal(*arguments: str, **more: str) -> str:
+    """What a person sees of a command on a terminal of 40 lines."""
+    command = [sys.executable, "-m", "gradscope", *arguments]
+    pager = "sed s/^/paged:/"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PAGER": pager, **more}
+    return shown_by(command, environment=environment)
+
+
+def test_on_a_terminal_what_is_longer_than_the_screen_is_paged() -> None:
+    color = {"TERM": "xterm", "NO_COLOR": ""}
+    shown = on_terminal("rule", "GS303", **color)
+    assert "paged:" in shown
+    assert "paged:# GS303 history-cut" in shown
+    plain = on_terminal("rule", "GS303", TERM="xterm", NO_COLOR="1", PAGER="cat")
+    assert "paged:" not in plain
+    assert "\x1b[" not in plain
+    assert "How it is recognised" in plain
+    assert "paged:Usage: gradscope backward" in on_terminal("backward", "--help", **color)
 
 
 RULE_MODULES = [Path(inspect.getfile(type(rule))) for rule in RULES.values()]

@@ -339,7 +339,7 @@ def test_no_class_name_stands_twice() -> None:
 SPEAKERS = {
     "render/output.py": "results, through the gate for terminals",
     "cli/terminal.py": "errors, remarks and what is waited for, made visible; asks what the "
-    "streams are, and flushes them",
+    "streams are, and flushes them; a pager for our own pages",
     "target/ending.py": "what python prints of the user's own exception",
     "target/shell.py": "what IPython prints of it",
     "api/watching.py": "what a watched training could not do, made visible",
@@ -350,7 +350,7 @@ SPEAKERS = {
 must go through the first two, where what is foreign is escaped."""
 
 STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
-PRINTERS = {"print", "echo", "secho", "print_exc", "print_exception", "Console"}
+PRINTERS = {"print", "echo", "secho", "echo_via_pager", "print_exc", "print_exception", "Console"}
 
 
 def test_only_the_doors_speak_to_a_person() -> None:

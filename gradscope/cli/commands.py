@@ -37,6 +37,7 @@ ENVIRONMENT = f"""
 Environment variables:
   NO_COLOR               no colours
   COLUMNS                columns of text that goes into a pipe
+  PAGER                  the pager for long help and rules; cat: no pager
   GRADSCOPE_DOT          the program dot of Graphviz, where it is not on PATH
   GRADSCOPE_TRACEBACK=1  an internal error shows its traceback
   XDG_CACHE_HOME         where each folder's last program is kept
@@ -290,7 +291,6 @@ def rule(words: tuple[str, ...]) -> Result:
     rules that have them all: gradscope rule nan, gradscope rule loss nan.
     """
     from gradscope.cli.rules import explain
-    from gradscope.render import output
 
-    output.write(output.STDOUT, explain(words))
+    terminal.show(explain(words))
     return Result()

@@ -1,5 +1,6 @@
 """What the terminal, or whatever stdout is instead, can take; what is said on stderr: errors in two
-lines, remarks in one, each marked as ours.
+lines, remarks in one, each marked as ours; and texts of our own that are read rather than looked
+at, pages of rules and help, in a pager where they are longer than the screen.
 
 Who waits at a terminal is told now and then what is done, in a line on stderr that stays there.
 Nothing of the program's is touched for it: no line is taken back, no stream covered, no thread
@@ -145,6 +146,40 @@ def say(line: str, stream: TextIO | None = None) -> None:
         # It may have closed what lies below as well: then nobody hears it.
         with contextlib.suppress(OSError):
             click.echo(f"gradscope: {visible(line)}", file=stream, err=True)
+
+
+_LESS = "FRX"
+"""As git starts ``less``: with colours, and not at all for what fits the screen."""
+
+
+def show(text: str) -> None:
+    """Write a text to stdout; through a pager where a person reads, and it is longer than the
+    screen.
+
+    Raises:
+        OutputError: stdout is closed.
+    """
+    if not _is_paged(text):
+        # Not above: it costs more than all of --help.
+        from gradscope.render import output
+
+        output.write(output.STDOUT, text)
+
+
+def show_help(context: click.Context) -> None:
+    text = context.get_help() + "\n"
+    if not _is_paged(text):
+        click.echo(text, nl=False)
+
+
+def _is_paged(text: str) -> bool:
+    """Whether a text has been shown in a pager."""
+    typed = sys.stdin is not None and sys.stdin.isatty()
+    if not (typed and is_terminal()) or len(text.splitlines()) < shutil.get_terminal_size().lines:
+        return False
+    os.environ.setdefault("LESS", _LESS)
+    click.echo_via_pager(text, color=color("auto"))
+    return True
 
 
 PAUSE = 10.0

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import click
 
+from gradscope.cli import terminal
 from gradscope.cli.given import Given, divided, note_forgotten
 from gradscope.options import FIRST, GROUPS, Option, options_on
 
@@ -33,8 +34,14 @@ _FILES = {"TARGET", "A", "B", "FILE", "FILE.json", "FILE.jsonl"}
 """Words for values that are names of files, which the shell completes itself."""
 
 
-class _WholeWords(click.Command):
-    """A command whose ``--help`` has no word broken at its hyphen."""
+class _PagedHelp(click.Command):
+    """A command whose ``--help`` goes through the pager, and has no word broken at its hyphen."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help
+        return option
 
     def get_help(self, ctx: click.Context) -> str:
         return super().get_help(ctx).replace(_WHOLE, "-")
@@ -43,7 +50,13 @@ class _WholeWords(click.Command):
         _write(formatter, self.epilog or "")
 
 
-class TypedCommand(_WholeWords):
+def _show_help(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not context.resilient_parsing:
+        terminal.show_help(context)
+        context.exit()
+
+
+class TypedCommand(_PagedHelp):
     """A command with the options that the table has for it.
 
     Its function takes what was typed as ``given``, and what it declares itself.
@@ -109,7 +122,7 @@ class TypedCommand(_WholeWords):
         return super().invoke(ctx)
 
 
-class TypedGroup(_WholeWords, click.Group):
+class TypedGroup(_PagedHelp, click.Group):
     """Typed commands, listed in the order in which they are defined."""
 
     command_class = TypedCommand
