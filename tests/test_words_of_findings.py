@@ -496,7 +496,7 @@ torch.manual_seed(0)
 u, w = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
 ({total}).square().sum().backward()
 """
-SPOILT = "backward of Doubled changes in place what others may get, too"
+SPOILT = "backward of Doubled changes in place what is the gradient of others, too"
 SUM = "u.exp() + Doubled.apply(w)"
 SPOILERS = {
     "into what it is given": (SUM, "grad.mul_(2)", SPOILT),

@@ -24,13 +24,13 @@ from gradscope.analyses.check.replay import Replay
 from gradscope.autograd.calls import own_grad
 from gradscope.autograd.elements import is_released
 from gradscope.autograd.summary import name_of
-from gradscope.derivatives.call import TapeSlot
+from gradscope.derivatives.call import Call, TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
 from gradscope.derivatives.single_call import dense_of
 from gradscope.errors import CaptureError, described
 from gradscope.handlers import let_pass
 from gradscope.model.studies import LeafCheck, MovedCuts
-from gradscope.words import count
+from gradscope.words import count, listed
 
 Gradients = Sequence[torch.Tensor | None]
 
@@ -74,6 +74,32 @@ def own_gradients(placed: TapedGraph) -> Gradients | None:
         raise Unrepeatable(f"backward raised {described(error)}") from None
 
 
+def spoilt_leaves(
+    placed: TapedGraph, gradients: Gradients, writers: Mapping[Call, Sequence[int]]
+) -> dict[int, str]:
+    """The leaves whose gradient would be another if these calls were given copies to write into,
+    and the names of such calls."""
+    nodes = [placed.walked.nodes[node] for made in writers.values() for node in made]
+    handles = [node.register_prehook(_copied) for node in nodes]
+    try:
+        clean = own_gradients(placed) or gradients
+    finally:
+        for handle in handles:
+            handle.remove()
+    name = listed((call.name for call in writers), 3)
+    pairs = enumerate(zip(gradients, clean, strict=True))
+    return {
+        number: name
+        for number, (mine, other) in pairs
+        if mine is not None and other is not None
+        if not torch.allclose(dense_of(mine), dense_of(other), equal_nan=True)
+    }
+
+
+def _copied(gradients: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...]:
+    return tuple(None if one is None else one.clone() for one in gradients)
+
+
 def check_leaves(
     placed: TapedGraph,
     replay: Replay,
@@ -81,7 +107,7 @@ def check_leaves(
     gradients: Gradients | None,
     unsure: Iterable[int],
     half_readers: Collection[str],
-    writers: str,
+    spoilt: Mapping[int, str],
 ) -> Found:
     """Compare the leaves.
 
@@ -92,7 +118,7 @@ def check_leaves(
         gradients: one a leaf; None to take those of the calls made again, which no hook sees.
         unsure: nodes whose backward is not the derivative of what the tape runs.
         half_readers: functions that read one triangle only of an operand.
-        writers: names of calls whose backward writes into the gradient that it is given.
+        spoilt: of leaves whose gradient a backward has spoilt the name of that.
 
     Raises:
         Unrepeatable: when the program as a whole cannot be made again.
@@ -104,7 +130,7 @@ def check_leaves(
     reasons = [] if gradients is not None else [HOOKS if placed.has_hooks else KEPT]
     if gradients is None:
         gradients = _wide(placed, replay, weights)
-    leaves = list(_leaves(placed, gradients, blocked))
+    leaves = list(_leaves(placed, gradients, blocked, spoilt))
     made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
     work = sum(math.prod(tensor.shape) for tensor in made)
     half_read = {
@@ -115,7 +141,7 @@ def check_leaves(
         for leaf in placed.leaves_behind(placed.nodes[call])
     }
     is_scaled = placed.graph.scale is not None
-    whole = WholeProgram(replay, weights, values, tolerance, half_read, writers, is_scaled)
+    whole = WholeProgram(replay, weights, values, tolerance, half_read, is_scaled)
     found = tuple(whole.check(leaves, work))
     try:
         cuts = MovingProgram(placed, whole, leaves).compared(work) if leaves else None
@@ -143,7 +169,7 @@ def all_leaves(
     """
     placed.refuse(values, _tolerance(placed))
     blocked = _blocked(placed, replay, (node for nodes in placed.unseen() for node in nodes))
-    leaves = list(_leaves(placed, _wide(placed, replay, weights), blocked))
+    leaves = list(_leaves(placed, _wide(placed, replay, weights), blocked, {}))
     behind = len(placed.graph.leaves) - len(leaves)
     if behind:
         why = next(iter(replay.failed.values()), "no call of the program was seen to make a node")
@@ -164,14 +190,16 @@ def _wide(
     return found
 
 
-def _leaves(placed: TapedGraph, gradients: Gradients, blocked: set[int]) -> Iterable[LeafOnTape]:
+def _leaves(
+    placed: TapedGraph, gradients: Gradients, blocked: set[int], spoilt: Mapping[int, str]
+) -> Iterable[LeafOnTape]:
     slots = placed.leaf_slots()
     for number, (leaf, gradient) in enumerate(zip(placed.graph.leaves, gradients, strict=True)):
         if leaf.node in blocked or number not in slots:
             continue
         like = placed.variables[number].detach()
         dense = torch.zeros_like(like) if gradient is None else dense_of(gradient)
-        yield LeafOnTape(number, slots[number], dense)
+        yield LeafOnTape(number, slots[number], dense, spoilt.get(number, ""))
 
 
 def _blocked(placed: TapedGraph, replay: Replay, unsure: Iterable[int]) -> set[int]:

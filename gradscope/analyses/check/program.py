@@ -56,12 +56,13 @@ OVERFLOWS = (
 
 @dataclass
 class LeafOnTape:
-    """A leaf of the graph: its number there, its slots on the tape, and the gradient that the
-    program's own graph gives it."""
+    """A leaf of the graph: its number there, its slots on the tape, the gradient that the
+    program's own graph gives it, and whose backward has ``spoilt`` that."""
 
     number: int
     slots: list[TapeSlot]
     gradient: torch.Tensor
+    spoilt: str = ""
 
 
 def wide_gradients(
@@ -105,7 +106,6 @@ class WholeProgram:
         tolerance: what the program's precision leaves, relative.
         half_readers: for leaves, by number, the function behind which they are and that reads one
             triangle only of its operand.
-        writers: names of calls whose backward writes into the gradient that it is given.
         is_scaled: a GradScaler has multiplied the loss, and leaves out a step that overflows by it.
     """
 
@@ -114,7 +114,6 @@ class WholeProgram:
     values: Mapping[TapeSlot, torch.Tensor]
     tolerance: float
     half_readers: Mapping[int, str]
-    writers: str = ""
     is_scaled: bool = False
 
     def __post_init__(self) -> None:
@@ -233,8 +232,9 @@ class WholeProgram:
     def _told(self, moved: _Moved) -> LeafCheck:
         judged, leaves = moved.judged, moved.leaves
         verdict, reason = judged.verdict, ""
-        if verdict == "wrong" and self.writers:
-            reason = f"backward of {self.writers} changes in place what others may get, too"
+        spoilt = next((leaf.spoilt for leaf in leaves if leaf.spoilt), "")
+        if verdict == "wrong" and spoilt:
+            reason = f"backward of {spoilt} changes in place what is the gradient of others, too"
         elif verdict == "wrong" and self._agrees_wide(moved):
             is_little = judged.error < GROSS or self._is_noise(moved)
             if is_little:

@@ -14,7 +14,7 @@ import msgspec
 import torch
 
 from gradscope import doing
-from gradscope.analyses.check.leaves import Found, Gradients, check_leaves
+from gradscope.analyses.check.leaves import Found, Gradients, check_leaves, spoilt_leaves
 from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.replay import Replay
@@ -29,7 +29,7 @@ from gradscope.graphing.study import LiveGraph, require_node
 from gradscope.model.report import Graph
 from gradscope.model.request import Check
 from gradscope.model.studies import CallCheck, Checks, LeafCheck
-from gradscope.words import either, listed, option
+from gradscope.words import either, option
 
 FORGOTTEN = "there were too many calls to remember, so the older half was dropped"
 UNSEEN = "no call of the program was seen to make it"
@@ -67,11 +67,14 @@ def _refuse(node: int | None, graph: Graph) -> None:
 
 def _checked(placed: TapedGraph, asked: Check) -> Checks:
     examined = CallChecks(placed, asked)
-    own = examined.own.items()
-    writers = listed((call.name for call, one in own if one is not None and one.writes), 3)
+    own, nodes = examined.own.items(), examined.selected
+    writers = {call: nodes[call] for call, one in own if one is not None and one.writes}
     gradients: Gradients | None = None
+    spoilt: dict[int, str] = {}
     try:
         gradients, reason = own_leaf_gradients(placed) if asked.node is None else None, ""
+        if gradients is not None and writers:
+            spoilt = spoilt_leaves(placed, gradients, writers)
     except Unrepeatable as error:
         reason = error.what
     replay = Replay(placed.calls, placed.roots)
@@ -81,7 +84,7 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
     if asked.node is None and not reason:
         unsure = _unsure((*examined.found.values(), *unseen))
         try:
-            doubts = unsure, examined.half_readers, writers
+            doubts = unsure, examined.half_readers, spoilt
             compared = check_leaves(placed, replay, values, gradients, *doubts)
         except Unrepeatable as error:
             compared = Found(reason=error.what)
