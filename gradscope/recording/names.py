@@ -64,7 +64,9 @@ def variable_in_frame(tensor: torch.Tensor, paths: Sequence[str], frame: FrameTy
     scope = locals_of(frame)
     if name not in scope:
         return name
-    return next((one for one, value in scope.items() if value is tensor), name)
+    # `globals()` takes any key, and a shell has names of its own for results.
+    held = (one for one, value in scope.items() if value is tensor and isinstance(one, str))
+    return next((one for one in held if not _OF_IPYTHON.fullmatch(one)), name)
 
 
 def value_in_frame(path: str, frame: FrameType) -> Any:
