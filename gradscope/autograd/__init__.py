@@ -7,7 +7,7 @@ program's source, of its calls, or of what anyone wants to know.
 
 Not to be noticed
     Everything of ours that runs in the middle of the program runs in an ``Aside`` or in
-    ``unseen()``: no mode, tensor class or profiler of the program hears of it, and nothing is
+    ``hidden()``: no mode, tensor class or profiler of the program hears of it, and nothing is
     raised.  What went wrong is kept in words as a ``Fault``, and makes the exit status 4 when the
     answer is not known because of it.  A view that torch has forbidden raises when it is asked for
     its ``grad_fn``; memory that was given back ends the process when it is read; a shell of a

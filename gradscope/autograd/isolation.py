@@ -83,7 +83,7 @@ def functions_off() -> AbstractContextManager[Any]:
     # Nearly always there is nobody else.  Written out, as `is_heard`: every result that is read
     # comes by here.
     is_heard = profiler._is_profiler_enabled or dispatch_modes() or _waiting_for_cuda()
-    return _Unnoticed() if is_heard else torch._C.DisableTorchFunction()
+    return _FunctionsOff() if is_heard else torch._C.DisableTorchFunction()
 
 
 def is_heard() -> bool:
@@ -188,7 +188,7 @@ _unprofiled = _Depth()
 """How many blocks of this thread are in no profile."""
 
 
-class _Unnoticed:
+class _FunctionsOff:
     """As ``DisableTorchFunction``, and what is computed inside is in no profile, reaches no
     dispatch mode, and may wait for CUDA."""
 
@@ -261,7 +261,7 @@ def mode_removed(mode: TorchFunctionMode) -> Iterator[None]:
 
 
 @contextmanager
-def unseen(interrupts_wait: bool = False) -> Iterator[None]:
+def hidden(interrupts_wait: bool = False) -> Iterator[None]:
     """Torch calls in the block reach no mode or tensor class of the program, record no history, and
     leave its random state alone.  Code of the program that is to run as it would by itself, as its
     hooks do, needs :func:`functions_on` inside; what is to have a history, ``enable_grad``.

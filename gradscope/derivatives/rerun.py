@@ -41,7 +41,7 @@ def _rebinds_around(code: CodeType) -> bool:
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
+def silenced() -> Iterator[None]:
     """Let nothing that runs in the block print, or move a random state on the CPU."""
     # The program may have switched grad mode off where we happen to be.
     nowhere = io.StringIO()
@@ -81,7 +81,7 @@ def unnoticed(functions: Iterable[Any]) -> Iterator[None]:
     custom = list(functions)
     # Where no code of the program runs, what is read was asked before.
     released = MemoryLeftAlone() if custom else nullcontext()
-    with unheard(), warnings_ignored(), preserved(custom), grads_preserved(), released:
+    with silenced(), warnings_ignored(), preserved(custom), grads_preserved(), released:
         yield
 
 

@@ -204,7 +204,7 @@ class EdgeGradients:
             version = gradient._version
         except RuntimeError:  # an inference tensor has none
             version = -1
-        return MeasuredTensor(weakref.ref(gradient), version, self.table.add_unseen(gradient))
+        return MeasuredTensor(weakref.ref(gradient), version, self.table.add_hidden(gradient))
 
 
 def _place(number: int, outputs: int) -> NodeEdges:

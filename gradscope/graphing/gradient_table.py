@@ -125,7 +125,7 @@ class GradientTable:
         if gradient is None:
             return NONE
         with functions_off():
-            return self.add_unseen(gradient)
+            return self.add_hidden(gradient)
 
     def add_held(self, tensor: torch.Tensor | None) -> int:
         """As :meth:`add`, of a tensor that the program holds."""
@@ -133,9 +133,9 @@ class GradientTable:
             return NONE
         with functions_off():
             # Detached, a parameter is a tensor like any other, and quick to read.
-            return self.add_unseen(tensor.detach())
+            return self.add_hidden(tensor.detach())
 
-    def add_unseen(self, gradient: torch.Tensor) -> int:
+    def add_hidden(self, gradient: torch.Tensor) -> int:
         """As :meth:`add`, inside of :func:`functions_off`."""
         try:
             if self._is_quick(gradient):

@@ -17,7 +17,7 @@ import torch
 
 from gradscope import doing
 from gradscope.autograd.calls import BackwardCall, edge_of
-from gradscope.autograd.isolation import unseen
+from gradscope.autograd.isolation import hidden
 from gradscope.autograd.nodes import Walked, leaf_of, make_release_safe, walk
 from gradscope.autograd.numbers import SMALL
 from gradscope.errors import CaptureError, Fault, ReportError, described
@@ -135,11 +135,11 @@ class Probe:
         doing.begin(f"reading the gradients of {self._size}")
         # Not as a decorator, whose frame would stand between the program and torch.
         with collector_paused():
-            with unseen():
+            with hidden():
                 self._measure_leaves()
                 watched = MeasuredCall(call, self._recorder, number, self._edge_gradients())
                 watched.prepare()
-            # Not inside of `unseen`: the call is the program's, and its hooks run as they do
+            # Not inside of `hidden`: the call is the program's, and its hooks run as they do
             # without us.
             watched.run()
         return watched
@@ -234,12 +234,12 @@ class Probe:
         return explain_failure(failure, self.walked, self._recorder, frees)
 
     def _limits(self) -> tuple[str, ...]:
-        limits = list(hidden(self.graph))
+        limits = list(not_shown(self.graph))
         operations = [node for node in self.graph.nodes if node.kind != "leaf"]
-        unseen = sum(node.origin is None for node in operations)
-        if unseen and speaks_python():
+        unknown = sum(node.origin is None for node in operations)
+        if unknown and speaks_python():
             limits.append(
-                f"the lines of {unseen:,} of {count(len(operations), 'operation')} are not known: "
+                f"the lines of {unknown:,} of {count(len(operations), 'operation')} are not known: "
                 "see gradscope.record()"
             )
         if self.walked.ambiguous:
@@ -266,7 +266,7 @@ class Probe:
         return [path for path in found if not any(name.startswith(f"{path}.") for name in names)]
 
 
-def hidden(graph: Graph) -> Iterator[str]:
+def not_shown(graph: Graph) -> Iterator[str]:
     """What of the program could not be seen node by node, and how it can be."""
     for op in sorted({node.op for node in graph.nodes if node.kind == "opaque"}):
         way = f"{way_inside(op)} for their lines"

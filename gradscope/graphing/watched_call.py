@@ -17,7 +17,7 @@ import torch
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd.calls import BackwardCall, edge_of, own_grad
-from gradscope.autograd.isolation import grads_preserved, own_pass, unseen
+from gradscope.autograd.isolation import grads_preserved, hidden, own_pass
 from gradscope.autograd.nodes import Walked, is_leaf, is_nested, outputs_of, torch_name
 from gradscope.escaping import message
 from gradscope.graphing.assemble import backward_pass
@@ -99,7 +99,7 @@ class MeasuredCall:
     def run(self) -> None:
         with self.flow.hooked():
             self.make(self.walked.nodes)
-        with unseen():
+        with hidden():
             if self.failure is not None:
                 self.unfinished = self.flow.fail({edge_of(one)[0] for one in self.call.inputs})
                 return

@@ -13,7 +13,7 @@ from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.raisers import raiser_of
 from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
 from gradscope.autograd.calls import edge_of
-from gradscope.autograd.isolation import unseen
+from gradscope.autograd.isolation import hidden
 from gradscope.autograd.nodes import leaf_of, walk
 from gradscope.errors import CaptureError, RootError, described
 from gradscope.graphing.blame import explain_failure
@@ -53,7 +53,7 @@ def examine(
     recorder = recorder or Recorder.active or Recorder()
     knows_calls = listener is not None
     listener = listener or DoctorListener(recorder, lambda *_: None)
-    with unseen():
+    with hidden():
         frame = recorder.places.user_frame(frame) or frame
         scopes = Scopes.of_frames(frames_from(frame, recorder.places))
         names = scopes.names(root) if isinstance(root, torch.Tensor) else []
@@ -106,7 +106,7 @@ def reached(root: torch.Tensor) -> list[torch.Tensor]:
         RootError: when the root carries no gradient history.
     """
     recorder = Recorder.active or Recorder()
-    with unseen():
+    with hidden():
         root = usable_root(root, "the root", "root", recorder)
         walked = walk([edge_of(root)[0]])
         leaves = map(leaf_of, walked.nodes)

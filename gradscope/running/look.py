@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gradscope.autograd.isolation import unseen
+from gradscope.autograd.isolation import hidden
 from gradscope.errors import CaptureError
 from gradscope.graphing.initial_gradient import fit, implicit_gradient, parse_gradient, to_tensor
 from gradscope.graphing.probe import Detail, Probe
@@ -48,7 +48,7 @@ def look(
     """
     # A recorder that was never started knows nothing, and answers every question so.
     recorder = recorder or Recorder.active or Recorder()
-    with unseen():
+    with hidden():
         scopes = Scopes.of_frames(frames_from(frame, recorder.places))
         names = scopes.names(root) if isinstance(root, torch.Tensor) else []
         root = usable_root(root, names[0] if names else "the root", "root", recorder)

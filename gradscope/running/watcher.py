@@ -14,7 +14,7 @@ import torch
 
 from gradscope import doing
 from gradscope.autograd.calls import BackwardCall
-from gradscope.autograd.isolation import fault_of, unseen
+from gradscope.autograd.isolation import fault_of, hidden
 from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import Fault, GradscopeError, without_frames
@@ -122,7 +122,7 @@ class Watcher:
         """Complete an answer that waits for something: it has come, or the program has ended."""
         later, self._awaited = self._awaited, None
         if later is not None and self.report is not None and self._request.study is not None:
-            with self._answering(), unseen():
+            with self._answering(), hidden():
                 doing.begin("looking at the step")
                 field = self._request.study.field
                 self.report = msgspec.structs.replace(self.report, **{field: later.complete()})
@@ -187,12 +187,12 @@ class Watcher:
         own = not request.of_own_pass
         if request.gradients and own:
             return self._watch(call)
-        with unseen():
+        with hidden():
             self.report = self._own.at_call(call, self._scopes(call.frame)) or self.report
         return None
 
     def _watch(self, call: BackwardCall) -> MeasuredCall:
-        with unseen():
+        with hidden():
             scopes = self._scopes(call.frame)
             if call.batched:
                 from gradscope.running.remarks import batched
@@ -202,7 +202,7 @@ class Watcher:
             studied = self._studied(probe, call.roots, call.gradients, scopes)
         watched = probe.watch(call, self.calls)
         # The call was made: what came of it is the program's, whatever we make of it.
-        with self._answering(), unseen():
+        with self._answering(), hidden():
             wrong = []
             if watched.failure is not None:
                 from gradscope.running.remarks import misfit
@@ -238,7 +238,7 @@ class Watcher:
         """
         self._settle()
         if not self.answered:
-            with self._answering(Fault.of), unseen():
+            with self._answering(Fault.of), hidden():
                 if error is None:
                     scopes = Scopes.of_namespaces([{**namespace, "_": value}])
                     self.report = self._own.at_end(scopes, value, self.calls)

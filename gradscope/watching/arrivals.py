@@ -57,7 +57,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_one_at_a_time.release)
 
 
-class Unseen(Aside):
+class HiddenFromProgram(Aside):
     """Around what a watch does in the middle of the program: unnoticed, raising nothing, in one
     thread at a time; torch.compile traces none of it."""
 
@@ -113,7 +113,7 @@ class Arrivals:
         gradient = parameter.grad
         # Of one that is spread over the processes there is a part, which only they can add up.
         if self._norms is not None and gradient is not None and not hasattr(gradient, "to_local"):
-            with Unseen(self._note_fault):
+            with HiddenFromProgram(self._note_fault):
                 (self.norm_of[id(parameter)],) = self._norms.add([gradient])
 
     def end(self) -> None:

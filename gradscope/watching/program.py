@@ -22,7 +22,7 @@ from gradscope.handlers import let_pass
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import Places
 from gradscope.recording.wrappers import plain_path
-from gradscope.watching.arrivals import Unseen, untraced
+from gradscope.watching.arrivals import HiddenFromProgram, untraced
 from gradscope.watching.norms import ModelParameters
 from gradscope.watching.watch import Watch
 
@@ -51,7 +51,7 @@ class ProgramWatch(Watch):
     @untraced
     def _step_begins(self, optimizer: Any, _args: object, _kwargs: object) -> None:
         if not self._is_away():
-            with Unseen(self._note_fault):
+            with HiddenFromProgram(self._note_fault):
                 if self._call is None and not self._members.held_by(optimizer):
                     self._take([optimizer])
         super()._step_begins(optimizer, _args, _kwargs)

@@ -25,7 +25,7 @@ from gradscope.recording.stand_in import warning_places
 from gradscope.watching.across_ranks import Between, judged
 from gradscope.watching.arrivals import (
     Arrivals,
-    Unseen,
+    HiddenFromProgram,
     in_pass,
     tapped,
     tidy,
@@ -119,7 +119,7 @@ class Watch:
     def stop(self, is_cut_short: bool = False) -> None:
         """Leave everything as it was, and write what waits; of a training that an exception has
         ended it is not said what it has not done."""
-        with Unseen(self._note_fault):
+        with HiddenFromProgram(self._note_fault):
             # First, for it has begun last.
             self._looks.end()
         for handle in self._handles:
@@ -141,7 +141,7 @@ class Watch:
             self._looks.conclude()
             if self._ranks is not None:
                 rows: list[Row] = []
-                with Unseen(self._note_fault):
+                with HiddenFromProgram(self._note_fault):
                     rows = self._ranks.conclude(self._say, self._problem)
                 self._put(rows)
         self._is_over, self._call = True, None
@@ -208,11 +208,11 @@ class Watch:
             finally:
                 self._inside.discard(thread)
         try:
-            with Unseen(self._note_fault):
+            with HiddenFromProgram(self._note_fault):
                 self._looks.end_past()
                 self._call_begins(args[0], args[1] if kwargs.get("accumulate_grad") else None)
             result = original(*args, **kwargs)
-            with Unseen(self._note_fault):
+            with HiddenFromProgram(self._note_fault):
                 self._call_ends(args[0])
             self._deliver(is_call=True)
         finally:
@@ -283,7 +283,7 @@ class Watch:
     def _around_scale(self, original: Any, scaler: Any, *args: Any, **kwargs: Any) -> Any:
         losses = original(scaler, *args, **kwargs)
         if not self._is_away():
-            with Unseen(self._note_fault):
+            with HiddenFromProgram(self._note_fault):
                 if scaler.is_enabled():
                     self._scalers.scaled(scaler, losses)
         return losses
@@ -297,7 +297,7 @@ class Watch:
         result = original(scaler, optimizer, *args, **kwargs)
         if self._is_away() or self._stepping.made != made:
             return result
-        with Unseen(self._note_fault):
+        with HiddenFromProgram(self._note_fault):
             if self._members.held_by(optimizer):
                 self._step_made(optimizer, Pending.leave_out)
         self._deliver()
@@ -316,7 +316,7 @@ class Watch:
     def _step_begins(self, optimizer: Any, _args: object, _kwargs: object) -> None:
         if self._is_away():
             return
-        with Unseen(self._note_fault):
+        with HiddenFromProgram(self._note_fault):
             self._looks.tidy()
             own, held = self._stepping, self._members.held_by(optimizer)
             own.optimizer, own.samples, own.is_inside = optimizer, (), bool(held)
@@ -330,7 +330,7 @@ class Watch:
     def _step_ends(self, optimizer: Any, _args: object, _kwargs: object) -> None:
         if self._is_away():
             return
-        with Unseen(self._note_fault):
+        with HiddenFromProgram(self._note_fault):
             own = self._stepping
             taken = own.samples if own.optimizer is optimizer else ()
             own.optimizer, own.samples, own.is_inside = None, (), False
@@ -368,7 +368,7 @@ class Watch:
 
     def _give(self, may_begin: bool, is_call: bool) -> None:
         rows: list[Row] = []
-        with Unseen(self._note_fault):
+        with HiddenFromProgram(self._note_fault):
             pending, self._rows = self._rows, []
             if self._ranks is not None and is_call:
                 # All have begun this call, and what they have told of the one before is here.

@@ -11,7 +11,7 @@ from gradscope.analyses.doctor.cases import watched_case
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import ReportBuilder
 from gradscope.analyses.training.used_gradients import Fate
-from gradscope.autograd.isolation import unseen
+from gradscope.autograd.isolation import hidden
 from gradscope.model.report import Report
 from gradscope.model.request import HANDFUL, Examination
 from gradscope.words import count
@@ -110,7 +110,7 @@ class CaseKeeper:
         elsewhere = self._is_new(made)
         if self._is_serious or not (first or trouble or (made.is_full and (odd or elsewhere))):
             return False
-        with unseen():
+        with hidden():
             return self._take(made, trouble=trouble, first=first, elsewhere=elsewhere)
 
     def _take(self, made: Capture, *, trouble: bool, first: bool, elsewhere: bool) -> bool:

@@ -28,7 +28,7 @@ from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.analyses.doctor.step_tracker import StepTracker
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.elements import is_small
-from gradscope.autograd.isolation import Aside, CompilerOff, unseen
+from gradscope.autograd.isolation import Aside, CompilerOff, hidden
 from gradscope.autograd.nodes import op_name
 from gradscope.autograd.numbers import SMALL
 from gradscope.errors import Fault, GradscopeError, NoGraph
@@ -132,7 +132,7 @@ class Doctor:
         if self._is_over or self._is_passed_over():
             return self.recorder.let_run(call)
         if call.accumulates and self._selector.waits:
-            with self._looking(), unseen():
+            with self._looking(), hidden():
                 self._selector.settle()
         why = self._enough()
         if why is not None:
@@ -318,7 +318,7 @@ class Doctor:
             self.error = NoGraph("no backward call was made", "call backward")
             return
         try:
-            with unseen():
+            with hidden():
                 # Again, for those that were made since and have never stepped.
                 listener.optimizers.find()
                 self._tracker.finish()
@@ -367,7 +367,7 @@ def _closely(is_close: bool) -> AbstractContextManager[None]:
     """Around what may run code of the program, or draw random numbers, as a full look does; a brief
     one does neither, and is in every step.  In inference mode tensors have no versions."""
     is_close |= torch.is_inference_mode_enabled()
-    return unseen(interrupts_wait=True) if is_close else nullcontext()
+    return hidden(interrupts_wait=True) if is_close else nullcontext()
 
 
 def _loss(call: BackwardCall, scale: float | None) -> Number | None:

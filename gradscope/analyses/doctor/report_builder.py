@@ -17,7 +17,7 @@ from gradscope.autograd.tensors import flat_tensors
 from gradscope.errors import Fault
 from gradscope.escaping import message
 from gradscope.graphing.blame import failed_call
-from gradscope.graphing.probe import checked, hidden, meta
+from gradscope.graphing.probe import checked, meta, not_shown
 from gradscope.model.observations import (
     Failure,
     Raiser,
@@ -161,7 +161,7 @@ class ReportBuilder:
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
         derivatives = self._listener.derivatives
         unseen = (
-            *hidden(graph),
+            *not_shown(graph),
             *_unread(case),
             *(() if derivatives is None else derivatives.in_words(case.origins)),
             *self._faults(),
