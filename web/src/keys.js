@@ -26,7 +26,7 @@ const HELP = [
 /** Say over the page what clicks and keys do. */
 export function showHelp(viewer) {
   const keys = HELP.filter(([key]) => viewer.hasKey(key)).flatMap(([key, what]) => [element("dt", {}, element("kbd", { text: key })), element("dd", { text: what })]);
-  const words = "Click a box or a line for its numbers. A double-click on a box or its heading, or a click on ▸ or ▾, opens and closes it.";
+  const words = "Click a box or a line for its numbers. A double-click on a box, or a click on ▸ or ▾, opens and closes it.";
   const dialog = element("dialog", { "aria-label": "Keys", on: { close: () => dialog.remove() } }, element("p", { text: words }), element("dl", { class: "keys" }, ...keys), element("form", { method: "dialog" }, element("button", { text: "Close" })));
   document.body.append(dialog);
   dialog.showModal();

@@ -36,8 +36,8 @@ export class Legend {
     const { troubles, passes } = this.viewer.model;
     const { marks, findingsAt } = troubles;
     const words = { error: passes.some(({ state }) => state.includes(4)) ? "not finite" : "" };
-    for (const [, severity] of marks) words[severity] ??= "told above";
-    for (const findings of findingsAt.values()) for (const { severity } of findings) words[severity] = severity === "error" && words.error ? "finding, or not finite" : "finding";
+    for (const [, severity] of marks) words[severity] ??= severity === "warning" ? severity : "worth a look";
+    for (const findings of findingsAt.values()) for (const { severity } of findings) words[severity] = severity === "error" && words.error ? "finding, not finite" : "finding";
     return ["error", "warning", "information"].filter((severity) => words[severity]).map((severity) => [severity, severitySign(severity) + words[severity]]);
   }
 
