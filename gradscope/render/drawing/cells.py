@@ -21,6 +21,7 @@ from gradscope.render.drawing.facts import (
     marked,
     meeting,
     notes_of,
+    parts_of,
 )
 from gradscope.render.drawing.scale import (
     BAD_INK,
@@ -165,7 +166,7 @@ class Cells:
         if row.kind == "note":
             # A hook that ran at one call only has a row of its own there.
             note = notes[row.note] if row.note < len(notes) else Note()
-            return self._flow(row, gradients) if note.parts else note.total
+            return self._flow(row, gradients) if note.is_whole else note.total
         if item.template is not None:
             return middle(self._by_rounds(row, item, gradients))
         return self._arriving(row, notes) or self._flow(row, gradients)
@@ -173,7 +174,7 @@ class Cells:
     def _arriving(self, row: TreeRow, notes: Sequence[Note]) -> GradientInfo | None:
         """All that arrives at the item of a row, where its notes tell what comes along each edge;
         of a reference only the edge is meant."""
-        told = (note.total for note in notes if note.parts and row.kind == "definition")
+        told = (note.total for note in notes if note.is_whole and row.kind == "definition")
         return next(told, None)
 
     def _of(self, row: TreeRow) -> list[Cell]:
@@ -264,14 +265,14 @@ class Cells:
         """The cells of an additional row of an item."""
         if note.across:
             return [self._across(f"{row.lead} ", note)]
-        if note.parts:
+        if note.is_whole:
             return self._of_row(row, note)
         made = self.glyphs.sum if note.hook is None else self.glyphs.hook
         sign = self.glyphs.saved if note.total is None else made
         name = (Part(f"{row.lead}{sign} ", "dim", "never"), Part(note.title))
         return [
             name,
-            Part(note.remark, "dim"),
+            Part(note.remark or (f"sum of {parts_of(note)}" if note.parts else ""), "dim"),
             self._shape(note.tensor),
             self._value(note.tensor, asked=True) if note.total is None else "",
             *self._gradient(note.total, note.tensor),
@@ -280,12 +281,9 @@ class Cells:
 
     def _of_row(self, row: TreeRow, note: Note) -> list[Cell]:
         """The cells of what comes along the edge on which the row of an item stands."""
-        edges = note.parts - note.is_given
-        if row.link == ROOT:
-            words = f"given, beside {count(edges, 'edge')}"
-        else:
-            own = len(self.scene.view.links[row.link].edges)
-            words = f"{own:,} of {count(edges, 'edge')}" + " and the given" * note.is_given
+        words = f"given, beside {count(note.parts - note.is_given, 'edge')}"
+        if row.link != ROOT:
+            words = f"{len(self.scene.view.links[row.link].edges):,} of {parts_of(note)}"
         # In a comparison they may be others on either side.
         words = "" if self.scene.options.sides else note.remark or words
         name = Part(f"{row.lead}{self.glyphs.edge} ", "dim", "never")

@@ -23,6 +23,7 @@ from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Part
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.view import Frame, Item
+from gradscope.words import count
 
 RANGE = "\u2013"
 
@@ -171,9 +172,10 @@ def hooked(place: str) -> str:
 class Note(NamedTuple):
     """A row that is no edge.  ``total`` is set on sums; ``tensor`` is what the row is about.
     ``hook``: where the hook is that has made the total of what arrived; "" where that is not known.
-    A sum of ``parts`` is told by the row of its item, and the note tells what of it comes along the
-    edge on which that stands; one of them ``is_given`` at a root, and came along none.  A note
-    ``across`` all columns has only its remark, after a strip of its ``rounds``."""
+    A sum has ``parts``; one that ``is_given`` at a root came along no edge.  Where it ``is_whole``,
+    all that arrives, the row of the item tells it, and the note what comes along the edge on which
+    that row stands.  A note ``across`` all columns has only its remark, after a
+    strip of its ``rounds``."""
 
     title: str = ""
     tensor: TensorInfo | None = None
@@ -184,6 +186,7 @@ class Note(NamedTuple):
     across: bool = False
     parts: int = 0
     is_given: bool = False
+    is_whole: bool = False
 
 
 def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -> list[Note]:
@@ -257,7 +260,8 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
     given = {(root.node, root.output) for root in scene.graph.roots}
     if item.folded:
         told = _marked(scene, meeting(scene, item))
-        return [Note("", None, gradients.entering(item), told, parts=sum(arrivals.values()))]
+        parts = sum(arrivals.values())
+        return [Note("", None, gradients.entering(item), told, parts=parts, is_whole=True)]
     return [
         Note(
             f"[{place[1]}]" if place[1] else "",
@@ -265,12 +269,18 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
             gradients.backward.at(*place),
             _arriving(scene, gradients, place, amount) if hook is None else HOOKED,
             hook=hook,
-            parts=amount if hook is None and len(arrivals) == 1 else 0,
+            parts=amount,
             is_given=place in given,
+            is_whole=hook is None and len(arrivals) == 1,
         )
         for place, amount in arrivals.items()
         if amount > 1 or hook is not None
     ]
+
+
+def parts_of(note: Note) -> str:
+    """``3 edges``, ``1 edge and the given``: what a sum is of."""
+    return count(note.parts - note.is_given, "edge") + " and the given" * note.is_given
 
 
 def _arriving(scene: Scene, gradients: ViewGradients, place: tuple[int, int], amount: int) -> str:
