@@ -85,14 +85,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{word:32} {count:8,}")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _collected() -> None:
-    """What is alive by now, of pytest and of the files before, is none of this file's objects: no
-    collection goes through it, of which looks from python make many."""
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.fixture(autouse=True)
 def _fixed_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test sees 100 columns without colour, whatever it is run in."""
