@@ -44,7 +44,7 @@ test-clinic: $(INSTALLED) ## all programs of the clinic under the doctor (minute
 test-ops: $(INSTALLED) ## every operator of torch's own database through every command (minutes)
 	$(BIN)/python -m pytest -n 2 tests/operators/everything.py
 
-test-models: $(VENV)/.models ## a hundred small models, of torch and other packages, through the commands (minutes)
+test-models: $(VENV)/.models ## seventy small models, of torch and other packages, through the commands (minutes)
 	$(BIN)/python -m pytest -n 2 tests/models/everything.py
 
 page: ## build the viewer of the interactive page into the package (needs Node.js 20 or newer)

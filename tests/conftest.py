@@ -10,6 +10,7 @@ import sys
 import threading
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.machinery import SourceFileLoader
@@ -72,6 +73,16 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         if left:
             print(f"\nno test reads: {', '.join(left)}", file=sys.stderr)
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What tests have counted and noted by ``record_property``: the rows of a table in the docs."""
+    counts: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", ()):
+        for word, count in report.user_properties:
+            counts[word] += count
+    for word, count in counts.items():
+        terminalreporter.write_line(f"{word:32} {count:8,}")
 
 
 @pytest.fixture(autouse=True)

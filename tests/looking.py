@@ -56,9 +56,15 @@ class Session:
         path.write_text(textwrap.dedent(text).lstrip("\n"), "utf-8")
         return path
 
-    def cli(self, *arguments: str) -> Done:
-        """Run one command."""
-        return self.run(list(arguments))
+    def cli(self, command: str, *arguments: str) -> Done:
+        """Run one command: its name, or several words that blanks part, and what follows."""
+        return self.run([*command.split(), *arguments])
+
+    def told(self, text: str, command: str, *options: str) -> Done:
+        """What a command says of a program given as text."""
+        self.write(text)
+        name, *words = command.split()
+        return self.cli(name, "program.py", *words, *options)
 
     def look(self, text: str, *arguments: str, command: str = "backward") -> Report:
         """The report of a program given as text."""

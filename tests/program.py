@@ -131,6 +131,22 @@ class Program:
         return _Builder(self, roots, labels).report(backward, tuple(notes))
 
 
+def in_turn(
+    *ops: tuple[str, float | Sequence[float], str],
+    line: int = 0,
+    shape: Sequence[int] = (),
+    received: float = 1.0,
+) -> Report:
+    """Operations after one another, each with its derivative by the one before, the first by
+    ``w``; on lines of their own from ``line`` on, or all on the first."""
+    program = Program()
+    y = program.leaf("w", shape=shape)
+    for number, (op, factor, text) in enumerate(ops):
+        program.line = line + number if line else 1
+        y = program.op(op, [(y, factor)], (1.0,), text)
+    return program.report((y, (received,)))
+
+
 class _Builder:
     """Numbers the steps from the last to the first and runs backward over them."""
 

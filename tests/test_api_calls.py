@@ -21,17 +21,11 @@ from gradscope.errors import CaptureError, OutputError, RootError
 from gradscope.model.invariants import check as check_invariants
 from gradscope.render.options import ToCompare, ToPrint, ToSave
 from tests import api_user, reference
+from tests.api_user import make
 from tests.looking import Session
 from tests.reports import transformer
 
 PACKAGE = Path(gradscope.__file__).parent
-
-
-def make() -> tuple[nn.Module, torch.Tensor]:
-    """A network and its loss."""
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
-    return net, net(torch.randn(6, 4)).pow(2).mean()
 
 
 PROGRAM = """

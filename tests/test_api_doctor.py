@@ -314,25 +314,18 @@ def test_blocks_nest_and_each_tells_of_its_own_calls() -> None:
 
 def test_a_nested_block_hears_of_calls_beside_another_listener(session: Session) -> None:
     """The tape of ``check`` hears of every call; who joins in hears what it would alone."""
-    done = session.cli(
-        "check",
-        "--run-on",
-        str(
-            session.write(
-                """
-                import gradscope, torch
-                x = torch.ones(3, requires_grad=True)
-                w = torch.ones(3, requires_grad=True)
-                optimizer = torch.optim.SGD([x, w], lr=0.1)
-                with gradscope.record(doctor=True) as run:
-                    loss = (x * 2).sum() + (w * 3).detach().sum()
-                    loss.backward()
-                    optimizer.step()
-                print([one.rule for one in run.findings])
-                """
-            )
-        ),
-    )
+    text = """
+        import gradscope, torch
+        x = torch.ones(3, requires_grad=True)
+        w = torch.ones(3, requires_grad=True)
+        optimizer = torch.optim.SGD([x, w], lr=0.1)
+        with gradscope.record(doctor=True) as run:
+            loss = (x * 2).sum() + (w * 3).detach().sum()
+            loss.backward()
+            optimizer.step()
+        print([one.rule for one in run.findings])
+    """
+    done = session.told(text, "check --run-on")
     assert "right" in done.out
     assert "['GS303']" in done.out, done
 

@@ -11,14 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.looking import (
-    Session,
-    expressions,
-    is_close,
-    new_gradient,
-    node_of,
-    variables,
-)
+from tests.looking import Session, expressions, is_close, new_gradient, node_of, variables
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

@@ -313,8 +313,7 @@ def test_what_cannot_be_measured_is_refused(
     source += "k, ids = torch.zeros(3, requires_grad=True), torch.zeros(4, 6, dtype=torch.long)\n"
     source += "h = e(ids) + n(plain) + n(x) * (s := k.sum())\n"
     loss = "loss = t.sum()\nloss.backward()\n"
-    path = str(session.write(source + "t = h\n" + text + loss))
-    done = session.cli("depends", path, *arguments)
+    done = session.told(source + "t = h\n" + text + loss, "depends", *arguments)
     if not what:
         assert done.status == 0
         assert (hint or "each h[:, :, i] depends on n.bias[i] alone") in done.out
@@ -373,8 +372,7 @@ def test_many_indices_are_sampled_and_that_is_said(session: Session) -> None:
 
 
 def test_a_budget_that_is_over_is_told(session: Session) -> None:
-    path = str(session.write(PROGRAMS[4].source))
-    done = session.cli("depends", path, "--of", "out", "--on", "x", "--budget", "0")
+    done = session.told(PROGRAMS[4].source, "depends --of out --on x --budget 0")
     assert done.status == 0
     assert "stopped after 0 s (--budget): 0 of 4 indices are told" in " ".join(done.out.split())
     assert "depends on" not in done.out.partition("?")[2]

@@ -46,7 +46,7 @@ from gradscope.model.studies import WRITES_UPSTREAM, CallCheck, GradientComparis
 from gradscope.rules import RULES, at_least, is_graver, is_serious
 from gradscope.rules.facts import Facts
 from tests import reports
-from tests.program import Program
+from tests.program import Program, in_turn
 from tests.ranks.built import parameter, with_ranks
 
 SCALAR = TensorInfo((), "float32")
@@ -72,12 +72,7 @@ def placed(report: Report, *lines: int) -> Report:
 def plain() -> Report:
     """``loss = w*2`` of line 3, with places for observations at lines 7, 8 and 9: the last
     three origins."""
-    program = Program()
-    w = program.leaf("w")
-    program.line = 3
-    return placed(
-        program.report((program.op("MulBackward0", [(w, 2)], (2,), "w*2"), (1.0,))), 7, 8, 9
-    )
+    return placed(in_turn(("MulBackward0", 2, "w*2"), line=3), 7, 8, 9)
 
 
 def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
@@ -120,16 +115,6 @@ def ladder(op: str, factor: float, levels: int = 20) -> Report:
         x = program.op("MulBackward0", [(x, 1.0), (weight, 1.0)], (1.0,), "layer(x)")
         x = program.op(op, [(x, factor)], (1.0,), "act(layer(x))", "x")
     return program.report((x, (1.0,)))
-
-
-def in_turn(*ops: tuple[str, float | tuple[float, float], str], line: int = 2) -> Report:
-    """Operations on two numbers, each on a line of its own with its derivative by the one before;
-    the first by ``w``."""
-    program = Program()
-    y = program.leaf("w", data=(1.0, 2.0), shape=(2,))
-    for program.line, (op, factor, text) in enumerate(ops, line):
-        y = program.op(op, [(y, factor)], (1.0, 2.0), text)
-    return program.report((y, (1.0, 1.0)))
 
 
 def logs() -> Report:
@@ -198,47 +183,42 @@ def given(loss: str, *ops: str, one_call: bool = True) -> Report:
     return program.report((program.op(loss, [(y, 0.5)], (1.5,), "loss(y)"), (1.0,)))
 
 
-@pytest.mark.parametrize(
-    ("report", "expected"),
-    [
-        (given("NllLossBackward0", "SoftmaxBackward0"), "GS512 warning 3"),
-        (given("NllLossBackward0", "SigmoidBackward0", "ViewBackward0"), "GS512 warning 3"),
-        (given("NllLossBackward0", "SoftmaxBackward0", "DivBackward0"), ""),
-        (given("NllLossBackward0", "LogSoftmaxBackward0"), ""),
-        (given("NllLossBackward0", "SoftmaxBackward0", one_call=False), ""),
-        (given("NllLossBackward0", "LogSoftmaxBackward0", one_call=False), ""),
-        (given("NllLossBackward0", "LogSigmoidBackward0"), ""),
-        (given("BinaryCrossEntropyWithLogitsBackward0", "SigmoidBackward0"), "GS512 warning 3"),
-        (given("BinaryCrossEntropyBackward0", "SigmoidBackward0"), ""),
-        (given("BinaryCrossEntropyWithLogitsBackward0", "AddmmBackward0"), ""),
-    ],
-)
-def test_probabilities_for_a_loss_of_scores(report: Report, expected: str) -> None:
-    assert told(report) == expected
-
-
-FILLED = ("MaskedFillBackward0", 1, "w.masked_fill(m, -inf)")
+PROBABILITIES = {
+    # Scores for the loss, and probabilities where it takes scores.
+    " of ".join(ops): (given(*ops), found)
+    for ops, found in {
+        ("NllLossBackward0", "SoftmaxBackward0"): "GS512 warning 3",
+        ("NllLossBackward0", "SigmoidBackward0", "ViewBackward0"): "GS512 warning 3",
+        ("NllLossBackward0", "SoftmaxBackward0", "DivBackward0"): "",
+        ("NllLossBackward0", "LogSoftmaxBackward0"): "",
+        ("NllLossBackward0", "LogSigmoidBackward0"): "",
+        ("BinaryCrossEntropyWithLogitsBackward0", "SigmoidBackward0"): "GS512 warning 3",
+        ("BinaryCrossEntropyBackward0", "SigmoidBackward0"): "",
+        ("BinaryCrossEntropyWithLogitsBackward0", "AddmmBackward0"): "",
+    }.items()
+} | {
+    f"{op} of two calls": (given("NllLossBackward0", op, one_call=False), "")
+    for op in ("SoftmaxBackward0", "LogSoftmaxBackward0")
+}
 
 
 def test_infinity_that_the_program_wrote_is_a_mask() -> None:
-    report = in_turn(FILLED, ("SoftmaxBackward0", 0.5, "softmax(filled)"))
+    filled = ("MaskedFillBackward0", 1, "w.masked_fill(m, -inf)")
+    report = in_turn(filled, ("SoftmaxBackward0", 0.5, "softmax(filled)"), line=2)
     report = spoilt(report, "MaskedFillBackward0", inf=1)
     assert told(report) == ""
     assert told(spoilt(report, "SoftmaxBackward0", nan=2)) == "GS101 error 3"
-
-
-def test_a_mask_that_reaches_the_loss_is_told_where_it_was_written() -> None:
-    report = in_turn(FILLED, ("NegBackward0", -1, "-filled"))
+    # One that reaches the loss is told where it was written.
+    report = in_turn(filled, ("NegBackward0", -1, "-filled"), line=2)
     report = spoilt(spoilt(report, "MaskedFillBackward0", inf=1), "NegBackward0", inf=1)
     assert told(report) == "GS101 error 2"
 
 
 def test_of_a_composite_call_the_operation_that_can_do_it_is_named() -> None:
-    program = Program()
-    w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
-    inner = program.op("CtcLossBackward0", [(w, 1.0)], (1, 2), "ctc_loss(w)")
-    loss = program.op("MeanBackward0", [(inner, 0.5)], (1, 2), "ctc_loss(w)")
-    (finding,) = diagnose(spoilt(program.report((loss, (1.0, 1.0))), "MeanBackward0", inf=1))
+    report = in_turn(
+        ("CtcLossBackward0", 1.0, "ctc_loss(w)"), ("MeanBackward0", 0.5, "ctc_loss(w)")
+    )
+    (finding,) = diagnose(spoilt(report, "MeanBackward0", inf=1))
     assert finding.node is not None and finding.node.op == "CtcLossBackward0"
 
 
@@ -274,9 +254,8 @@ def test_the_way_of_a_nan_to_the_loss_is_told() -> None:
 
 
 def test_a_mean_of_nothing_is_not_too_large() -> None:
-    program = Program()
-    loss = program.op("MeanBackward0", [(program.leaf("w", shape=(0,)), ())], (1.0,), "w.mean()")
-    (finding,) = diagnose(spoilt(program.report((loss, (1.0,))), "MeanBackward0", nan=1))
+    report = in_turn(("MeanBackward0", (), "w.mean()"), shape=(0,))
+    (finding,) = diagnose(spoilt(report, "MeanBackward0", nan=1))
     assert "no element" in finding.why
     undefined = spoilt(plain(), "MulBackward0", nan=1, dtype="float16")
     (finding,) = diagnose(undefined)
@@ -284,10 +263,8 @@ def test_a_mean_of_nothing_is_not_too_large() -> None:
 
 
 def test_nan_inside_a_call_that_took_nan_is_not_born_there() -> None:
-    program = Program()
-    h = program.op("MmBackward0", [(program.leaf("w"), 1.0)], (1.0,), "gru(x)")
-    y = program.op("StackBackward0", [(h, 1.0)], (1.0,), "gru(x)")
-    report = spoilt(program.report((y, (1.0,))), "StackBackward0", nan=1)
+    report = in_turn(("MmBackward0", 1.0, "gru(x)"), ("StackBackward0", 1.0, "gru(x)"))
+    report = spoilt(report, "StackBackward0", nan=1)
     assert told(observed(report, intakes=(Intake(0, "x", nan=1, first=1),))) == "GS105 error 1"
 
 
@@ -305,7 +282,8 @@ def test_a_mask_of_infinities_is_no_bad_data() -> None:
 
 
 def test_an_overflow_that_a_division_hides() -> None:
-    report = in_turn(("PowBackward0", 800.0, "w**2"), ("RsqrtBackward0", 0.5, "rsqrt(power)"))
+    ops = ("PowBackward0", 800.0, "w**2"), ("RsqrtBackward0", 0.5, "rsqrt(power)")
+    report = in_turn(*ops, line=2)
     assert told(spoilt(report, "PowBackward0", inf=4, dtype="float16")) == "GS101 warning 2"
     assert told(spoilt(report, "PowBackward0", inf=4)) == ""
 
@@ -332,17 +310,15 @@ def test_backward_is_blamed_with_what_it_had_saved() -> None:
 
 def test_a_branch_not_taken_is_recognised() -> None:
     branches = ("WhereBackward0", (0.0, 1.0), "where(x > 0, sqrt(x), 0)")
-    (finding,) = diagnose(in_turn(("SqrtBackward0", (math.nan, 0.5), "sqrt(x)"), branches))
+    report = in_turn(("SqrtBackward0", (math.nan, 0.5), "sqrt(x)"), branches, shape=(2,))
+    (finding,) = diagnose(report)
     assert finding.rule == "GS102"
     assert "where(x > 0, sqrt(x), 0)" in finding.why
 
 
 def test_zero_where_a_step_function_is_and_not_where_it_is_meant() -> None:
     def zeroed(op: str, loss: float = 1.0) -> Report:
-        program = Program()
-        w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
-        y = program.op(op, [(w, 0.0)], (1, 2), "f(w)")
-        report = program.report((y, (1.0, 1.0)))
+        report = in_turn((op, 0.0, "f(w)"), shape=(2,))
         passes = (msgspec.structs.replace(report.passes[0], number=1),)
         report = msgspec.structs.replace(report, passes=passes)
         return observed(report, steps=(Step(1, loss=loss),))
@@ -598,10 +574,7 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     ),
     "clipped while scaled, then with an empty generator": see(
         "GS506 warning 7, GS506 warning 7",
-        mistaken_calls=(
-            MistakenCall("clip scaled", A, other=B),
-            MistakenCall("clip empty", A, 2),
-        ),
+        mistaken_calls=(MistakenCall("clip scaled", A, other=B), MistakenCall("clip empty", A, 2)),
     ),
     "clipped at the wrong time in two ways": see(
         "GS506 warning 7",
@@ -652,12 +625,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "bias": see("", broadcasts=(Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)),
     "hook": see("GS504 information 7", alterations=(Alteration(A, "register_hook", 0, 1.0, 2.0),)),
 }
-
-
-@pytest.mark.parametrize("name", OBSERVED)
-def test_observations(name: str) -> None:
-    report, found = OBSERVED[name]
-    assert told(report) == found
 
 
 @pytest.mark.parametrize(
@@ -739,10 +706,6 @@ def test_a_backward_that_writes_into_its_gradient_is_told_so() -> None:
 NO_SCALAR = "grad can be implicitly created only for scalar outputs"
 
 
-def test_a_lost_term_is_told_in_the_place_of_the_way_that_it_lost() -> None:
-    assert told(beside(A)) == "GS303 warning 8"
-
-
 def in_half(report: Report) -> Report:
     """The report with float16 for every gradient."""
     (backward,) = report.passes
@@ -761,12 +724,8 @@ def product(factor: float, received: float = 1.0) -> Report:
 
 def silent_units() -> Report:
     """A ReLU that passes nothing but zeros on, all units dead."""
-    program = Program()
-    w = program.leaf("w", data=(1.0,), shape=(16, 8))
-    scaled = program.op("ReluBackward0", [(w, 0.0)], (0.0,), "relu(w)")
-    program.line = 2
-    report = program.report((program.op("ExpBackward0", [(scaled, 1.0)], (1.0,), "exp"), (1.0,)))
-    return observed(report, activities=(Activity(1, dead=1.0),))
+    ops = ("ReluBackward0", 0.0, "relu(w)"), ("ExpBackward0", 1.0, "exp")
+    return observed(in_turn(*ops, line=1, shape=(16, 8)), activities=(Activity(1, dead=1.0),))
 
 
 def hooked(after: float, beside: float = 0.0) -> Report:
@@ -1040,6 +999,7 @@ def test_steps_that_point_nowhere_are_refused() -> None:
 RANKS: dict[str, tuple[Report, str]] = {
     "all alike": (with_ranks(plain(), parameter()), ""),
     "on no rank": (with_ranks(plain(), parameter(local={0: None, 1: None})), ""),
+    "not on one rank": (with_ranks(plain(), parameter(local={0: 1.0}, missing=(1,))), ""),
     "a lost rank is explained by it": (
         with_ranks(
             observed(plain(), failure=LOST),
@@ -1065,9 +1025,17 @@ RANKS: dict[str, tuple[Report, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", RANKS)
-def test_rules_about_ranks(name: str) -> None:
-    report, found = RANKS[name]
+TOLD = {
+    **PROBABILITIES,
+    **OBSERVED,
+    **RANKS,
+    "a lost term in the place of the way that it lost": (beside(A), "GS303 warning 8"),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_is_told_of_a_report(name: str) -> None:
+    report, found = TOLD[name]
     assert told(report) == found
 
 
@@ -1079,31 +1047,17 @@ def of_rank(rank: int, code: str, step: int, line: int = 9) -> Finding:
 
 def test_findings_of_all_ranks_are_told_once_each() -> None:
     others = (of_rank(1, "GS101", 2), of_rank(2, "GS105", 3), of_rank(3, "GS303", 3))
-    each = [OneRank(rank, reduced=True) for rank in range(4)]
-    found = diagnose(with_ranks(plain(), each=each, findings=others))
-    assert [(one.rule, one.ranks) for one in found] == [("GS101", (1,)), ("GS303", (3,))]
-    assert found[0].evidence == ("ranks 0, 2 and 3 got it when the gradients were averaged",)
-
-
-def test_ranks_that_work_apart_are_told_apart() -> None:
-    others = (of_rank(1, "GS101", 2), of_rank(2, "GS105", 3))
-    each = [OneRank(rank) for rank in range(3)]
-    found = diagnose(with_ranks(plain(), each=each, findings=others))
-    assert [(one.rule, one.ranks) for one in found] == [("GS101", (1,)), ("GS105", (2,))]
-    assert not any("averaged" in line for one in found for line in one.evidence)
-
-
-def test_a_rank_that_has_no_such_parameter_misses_no_gradient() -> None:
-    report = with_ranks(plain(), parameter(local={0: 1.0}, missing=(1,)))
-    assert diagnose(report) == ()
+    for reduced, told in (True, [("GS101", (1,))]), (False, [("GS101", (1,)), ("GS105", (2,))]):
+        each = [OneRank(rank, reduced=reduced) for rank in range(4)]
+        found = diagnose(with_ranks(plain(), each=each, findings=others))
+        assert [(one.rule, one.ranks) for one in found] == [*told, ("GS303", (3,))]
+        averaged = ("ranks 0, 2 and 3 got it when the gradients were averaged",)
+        assert found[0].evidence == (averaged if reduced else ())
 
 
 def test_what_every_rank_finds_names_none() -> None:
     both = msgspec.structs.replace(of_rank(1, "GS303", 1), ranks=(0, 1))
     (found,) = diagnose(with_ranks(plain(), findings=(both,)))
     assert found.ranks == ()
-
-
-def test_ignored_rules_are_ignored_on_all_ranks() -> None:
-    report = with_ranks(plain(), findings=(of_rank(1, "GS101", 2),))
-    assert diagnose(report, ("GS101",)) == ()
+    # Ignored rules are ignored on all ranks.
+    assert diagnose(with_ranks(plain(), findings=(both,)), ("GS303",)) == ()

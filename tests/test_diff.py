@@ -210,9 +210,8 @@ def test_different_programs_get_a_plain_answer(session: Session) -> None:
 
 
 def test_a_trace_and_a_backward_compare_by_structure(session: Session) -> None:
-    path = str(session.write(MLP))
-    session.cli("trace", path, "-o", "traced.json")
-    session.cli("backward", path, "-o", "watched.json")
+    session.told(MLP, "trace -o traced.json")
+    session.cli("backward", "program.py", "-o", "watched.json")
     done = session.cli("diff", "traced.json", "watched.json")
     assert done.status == 0
     assert "no gradients to compare" in done.out

@@ -250,50 +250,43 @@ def test_a_saved_report_shows_its_findings(session: Session) -> None:
 # ---------------------------------------------------------------- programs with little to see
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What the doctor says of a program that it can see little of."""
-
-    program: str
-    status: int
-    said: str
-
-
 ANSWERS = {
-    "never calls backward": Answer(
+    "never calls backward": (
         LEAF + "loss = w.exp().sum()\n",
         0,
         "the program never called backward; the doctor examined the result that it left\n",
     ),
-    "never calls backward, and is sick": Answer(LEAF + "loss = w.log().sum()\n", 1, "GS101"),
-    "no leaf": Answer(
-        "import torch\nloss = torch.ones(2).sum()\n", 2, "no tensor of the program requires grad"
+    "never calls backward, and is sick": (LEAF + "loss = w.log().sum()\n", 1, "GS101"),
+    "no leaf": (
+        "import torch\nloss = torch.ones(2).sum()\n",
+        2,
+        "no tensor of the program requires grad",
     ),
-    "keeps nothing": Answer(
+    "keeps nothing": (
         LEAF + "with torch.no_grad():\n    w.exp().sum()\n",
         2,
         "never called backward in this process, and kept no result that requires grad",
     ),
-    "dies before its first op": Answer(
+    "dies before its first op": (
         "import torch\n1 / 0\n",
         1,
         "the program ended with ZeroDivisionError before any backward call\nno findings\n",
     ),
-    "is not python": Answer("x = (\n", 1, "SyntaxError: '(' was never closed"),
-    "dies in the middle of forward": Answer(
+    "is not python": ("x = (\n", 1, "SyntaxError: '(' was never closed"),
+    "dies in the middle of forward": (
         "import torch\nfrom torch import nn\n"
         "net = nn.Sequential(nn.Linear(2, 2), nn.Linear(3, 3), nn.Linear(3, 1))\n"
         "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\nnet(torch.ones(1, 2))\n",
         1,
         "the doctor examined the last result it had made by then",
     ),
-    "a call of a thread itself": Answer(
+    "a call of a thread itself": (
         LEAF + "import threading\nt = threading.Thread(target=w.exp().sum().backward, name='one')\n"
         "t.start(); t.join()\n",
         2,
         "1 backward call was made in another thread, which is not watched: one\n",
     ),
-    "another thread as well": Answer(
+    "another thread as well": (
         LEAF + "import threading\ndef work():\n    w.exp().sum().backward()\n"
         "t = threading.Thread(target=work, name='one'); t.start(); t.join()\n"
         "w.exp().sum().backward()\n",
@@ -306,11 +299,11 @@ ANSWERS = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_there_is_always_a_clear_answer(name: str, session: Session) -> None:
-    answer = ANSWERS[name]
-    done = session.cli("doctor", str(session.write(answer.program)))
-    assert done.status == answer.status, done
+    program, status, said = ANSWERS[name]
+    done = session.told(program, "doctor")
+    assert done.status == status, done
     # Long sentences are wrapped.
-    assert " ".join(answer.said.split()) in " ".join((done.out + done.err).split())
+    assert " ".join(said.split()) in " ".join((done.out + done.err).split())
     assert "GS301" not in done.out
 
 
@@ -322,8 +315,7 @@ def test_there_is_always_a_clear_answer(name: str, session: Session) -> None:
     ],
 )
 def test_a_program_without_torch(program: str, why: str, fresh: Session) -> None:
-    fresh.write(program)
-    done = fresh.cli("doctor", "program.py")
+    done = fresh.told(program, "doctor")
     assert done.status == 2
     assert f"gradscope: no autograd graph: the program {why}" in done.err
 

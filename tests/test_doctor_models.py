@@ -67,7 +67,7 @@ def test_no_warning_on_a_model(session: Session, program: Path) -> None:
 )
 def test_no_warning_on_an_example(session: Session, program: Path) -> None:
     # A whole training would take half a minute, and its later steps are like these.
-    report, status = examined(session, program, "--steps", "20")
+    report, status = examined(session, program, "--steps", "10")
     found = {finding.rule for finding in report.findings}
     assert (found, status) == (INFORMATION.get(program.stem, set()), 0)
 

@@ -24,7 +24,6 @@ from tests import beside
 from tests.beside import jacobian
 from tests.goldens import compare
 from tests.looking import Session, new_gradient
-from tests.nets import TARGETS, TEXTS
 from tests.own_functions import function
 from tests.test_cases import CASES, EXAMPLES, Case
 
@@ -40,16 +39,12 @@ def row(amount: Amount) -> torch.Tensor:
     return found
 
 
-def explained(case: Case, session: Session) -> Report:
-    return session.look_at(*case.arguments, command="explain")
-
-
 # ---------------------------------------------------------------- numbers, with torch as the oracle
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_paths_and_weighted_rows_add_up_to_torchs_gradient(case: Case, session: Session) -> None:
-    report = explained(case, session)
+    report = session.look_at(*case.arguments, command="explain")
     explanation = told(report)
     tensors = case.build()
     root = tensors[case.root]
@@ -145,10 +140,21 @@ def test_a_large_root_has_weights_and_no_table(session: Session) -> None:
 # ---------------------------------------------------------------- formulas and notation
 
 
-@pytest.mark.parametrize("name", [*TARGETS, *TEXTS])
+NETWORKS = {
+    "GPT": "examples/char_gpt/train.py -- --n-layer 2 --n-embd 36",
+    "ResNet": "examples/convnet/train.py",
+    "VAE": "tests/clinic/healthy/variational_autoencoder.py",
+    "LSTM": "tests/clinic/healthy/lstm_many_steps.py",
+    "LSTM of cells": "tests/clinic/healthy/lstm_cell_tagger.py",
+    "mixture of experts": "tests/clinic/healthy/mixture_of_experts.py",
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
 def test_every_node_of_the_usual_networks_has_a_formula(name: str, session: Session) -> None:
-    target = TARGETS.get(name) or [str(session.write(TEXTS[name]))]
-    report = session.look_at("--all", *target, command="explain")
+    program, *options = NETWORKS[name].split()
+    path = str(EXAMPLES.parent / program)
+    report = session.look_at("--all", path, *options, command="explain")
     explanation = told(report)
     ops = {node.op for node in report.graph.nodes if node.kind != "leaf"}
     rules = {rule.op: rule for rule in explanation.rules}
@@ -292,8 +298,7 @@ y.backward(torch.ones_like(y))
 def test_a_step_is_told_in_the_notation_of_a_textbook(
     expression: str, line: str, session: Session
 ) -> None:
-    path = session.write(NOTATION.format(expression))
-    out = session.cli("explain", str(path), "--width", "200").out
+    out = session.told(NOTATION.format(expression), "explain --width 200").out
     assert line in out, out
     assert "torch.nested    " not in out
 
@@ -578,8 +583,7 @@ y.sum().backward()
 def test_of_very_many_steps_the_first_and_the_last_are_told(
     rounds: int, lines: list[str], session: Session
 ) -> None:
-    session.write(LOOP.format(rounds=rounds))
-    session.cli("explain", "program.py", "--leaf", "x", "--all", "-o", "told.json")
+    session.told(LOOP.format(rounds=rounds), "explain --leaf x --all -o told.json")
     text = session.cli("explain", "program.py", "--leaf", "x")
     whole = session.cli("explain", "told.json", "--all").out
     ids = [
@@ -620,8 +624,7 @@ def test_a_long_chain_keeps_the_numbers_of_small_tensors(session: Session) -> No
         assert [float(value) for value in pairs[0]] == pytest.approx(above, rel=1e-3)
         assert [float(value) for value in pairs[-1]] == pytest.approx(sent, rel=1e-3)
     # Large ones are told by their norms, in titles that say so.
-    session.write(UNLIKE.format(start=[0.5] * 20))
-    large = session.cli("explain", "program.py").out
+    large = session.told(UNLIKE.format(start=[0.5] * 20), "explain").out
     assert "upstream sent on ratio source" in " ".join(large.split())
     assert re.search(r"○ #1 .* ‖[\d.]+‖ +‖[\d.]+‖ +×[\d.]+ ", large)
 

@@ -12,24 +12,15 @@ import pytest
 
 from tests import forkserver
 from tests.conftest import ROOT
+from tests.fuzz.alike import alike
 from tests.fuzz.faults import FAULTS
-from tests.fuzz.files import compared
 from tests.fuzz.process import environment, ran
 from tests.fuzz.trial import DOCTOR
 from tests.odd_programs import HEAD, ODD, TAIL
 
-COMMANDS = (("backward",), ("memory",), DOCTOR)
-
-
-@pytest.fixture(scope="module")
-def differing() -> dict[str, list[str]]:
-    """What differs for each odd program; all are run in one warm process."""
-    return compared({name: (text, COMMANDS) for name, text in ODD.items()})
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_an_odd_program_does_what_it_does_alone(name: str, differing: dict[str, list[str]]) -> None:
-    assert not differing[name], "\n".join(differing[name])
+test_an_odd_program_does_what_it_does_alone = alike(
+    {name: (text, (("backward",), ("memory",), DOCTOR)) for name, text in ODD.items()}
+)
 
 
 @pytest.fixture(scope="module")
@@ -82,11 +73,17 @@ def test_an_error_that_nobody_can_hear_has_its_status(way: str, tmp_path: Path) 
     assert (done.returncode, done.stdout, done.stderr) == (2, "end [5.0, 5.0, 5.0]\n", "")
 
 
-@pytest.mark.parametrize("home", ["env -u HOME", "env HOME=/dev/null", "env HOME=/nonexistent"])
-def test_no_home_is_needed(home: str, tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text("x = 3\n")
-    command = f"{home} '{sys.executable}' -m gradscope trace program.py -q"
-    done = _shell(command, tmp_path)
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("env -u HOME", "env HOME=/dev/null", "env HOME=/nonexistent"),
+        "mkdir gone && cd gone && rmdir ../gone &&",  # that it is gone is no fault of the program
+    ],
+)
+def test_no_home_and_no_folder_is_needed(place: str, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text("x = 3\n")
+    done = _shell(f"{place} '{sys.executable}' -m gradscope trace {path} -q", tmp_path)
     # Python itself is content, and so are we: the program made no graph.
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -97,15 +94,6 @@ def test_no_folder_is_needed_that_can_be_written_to(tmp_path: Path) -> None:
     program.write_text(HEAD + TAIL)
     done = _shell(f"cd /proc && {forkserver.gradscope()} memory {program} -q", tmp_path)
     assert done.returncode == 0 and done.stdout, done.stderr
-
-
-def test_a_folder_that_is_gone_is_no_fault_of_the_program(tmp_path: Path) -> None:
-    (tmp_path / "gone").mkdir()
-    (tmp_path / "program.py").write_text("x = 3\n")
-    way = f"{tmp_path / 'program.py'}"
-    command = f"cd gone && rmdir ../gone && '{sys.executable}' -m gradscope trace -q {way}"
-    done = _shell(command, tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def _shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests import forkserver
+from tests.fuzz.alike import alike
 from tests.fuzz.campaign import KEPT, kept_command
 from tests.fuzz.edit import statements, without
-from tests.fuzz.files import compared
 from tests.fuzz.pieces import makers, vocabulary
 from tests.fuzz.process import ROOT, environment, ran
 from tests.fuzz.writer import telling, write
@@ -24,17 +22,10 @@ ONCE_WRONG = {path.stem: path.read_text("utf-8") for path in sorted(KEPT.glob("*
 """What imports them, seeds them and tells what they leave is put around them."""
 
 
-@pytest.fixture(scope="module")
-def differing() -> dict[str, list[str]]:
-    """What differs for each program that once was wrong, under the command it was wrong with."""
-    return compared(
-        {name: (telling(text), [kept_command(text)]) for name, text in ONCE_WRONG.items()}
-    )
-
-
-@pytest.mark.parametrize("name", ONCE_WRONG)
-def test_what_once_was_wrong_stays_right(name: str, differing: dict[str, list[str]]) -> None:
-    assert not differing[name], "\n".join(differing[name])
+# Under the command that it was wrong with.
+test_what_once_was_wrong_stays_right = alike(
+    {name: (telling(text), [kept_command(text)]) for name, text in ONCE_WRONG.items()}
+)
 
 
 def test_random_programs_do_what_they_do_alone(tmp_path: Path) -> None:

@@ -30,8 +30,7 @@ X = "import torch\nx = torch.ones(40, requires_grad=True)\n"
 def test_a_call_that_fails_at_its_root_sends_no_gradients(
     call: str, words: str, session: Session
 ) -> None:
-    session.write(X + f"(x * 2).{call}\n")
-    assert words in session.cli("backward", "program.py").out.splitlines()[0]
+    assert words in session.told(X + f"(x * 2).{call}\n", "backward").out.splitlines()[0]
 
 
 KINDS = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128")
@@ -206,10 +205,8 @@ def test_what_a_function_keeps_is_not_taken_for_what_torch_tells(
         loss = Scale.apply(w, 3.0).square(){}.sum()
         loss.backward()
         """
-    plain = session.write(program.format("factor", "label", "factor", bad))
-    expected = session.cli(command, str(plain))
-    covering = session.write(program.format("variable", "name", "variable", bad))
-    found = session.cli(command, str(covering))
+    expected = session.told(program.format("factor", "label", "factor", bad), command)
+    found = session.told(program.format("variable", "name", "variable", bad), command)
     assert (found.status, found.out) == (expected.status, expected.out)
     assert "Traceback" not in expected.err + found.err
 
@@ -434,25 +431,26 @@ nn.Sequential(*(Block(number == 4) for number in range(12)))(torch.randn(8, 4)).
 
 
 def test_what_is_to_blame_is_seen_however_much_is_closed(session: Session) -> None:
-    path = str(session.write(DEEP))
-    tree = session.cli("backward", path).out
+    tree = session.told(DEEP, "backward").out
     (row,) = [line for line in tree.splitlines() if "✖ ○ Pow " in line]
     assert "makes NaN or Inf" in row
-    assert "✖ makes NaN or Inf" in session.cli("backward", path, "--format", "dot").out
+    assert "✖ makes NaN or Inf" in session.cli("backward", "program.py", "--format", "dot").out
     # Who says how deep to look gets that.
-    assert "✖ ○" not in session.cli("backward", path, "--depth", "1").out
+    assert "✖ ○" not in session.cli("backward", "program.py", "--depth", "1").out
 
 
-def test_a_leaf_that_is_not_reached_gets_no_zeros(session: Session) -> None:
-    session.write(f"{LEAVES}(a * torch.relu(-b)).sum().backward(inputs=[a])\n")
-    text = session.cli("backward", "program.py").out
-    assert "1 of 2 leaves gets only zeros: a" in text and "every leaf" not in text
-
-
-def test_of_the_many_leaves_of_a_line_also_those_without_a_size_are_told(session: Session) -> None:
-    session.write(f"{LEAVES}(a * torch.relu(-b) + c).sum().backward()\n")
-    text = session.cli("backward", "program.py", "--format", "code", "--width", "140").out
-    assert "3 leaves 0 in 2 of 3 · 1.414" in text
+@pytest.mark.parametrize(
+    ("call", "asked", "told"),
+    [
+        # A leaf that is not reached gets no zeros.
+        ("(a * torch.relu(-b)).sum().backward(inputs=[a])", "", "1 of 2 leaves gets only zeros: a"),
+        # Of the many leaves of a line also those without a size are told.
+        ("(a * torch.relu(-b) + c).sum().backward()", "--format code", "3 leaves 0 in 2 of 3"),
+    ],
+)
+def test_which_leaves_get_zeros(call: str, asked: str, told: str, session: Session) -> None:
+    text = session.told(f"{LEAVES}{call}\n", f"backward --width 140 {asked}").out
+    assert told in text and "every leaf" not in text
 
 
 @pytest.mark.parametrize(

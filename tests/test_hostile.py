@@ -41,6 +41,7 @@ from tests.hostile import (
     with_texts,
 )
 from tests.looking import Done, Session
+from tests.own_functions import function
 from tests.program import Program
 from tests.test_page import packed
 
@@ -433,7 +434,7 @@ def test_an_argument_is_only_quoted(arguments: list[str], session: Session) -> N
     for name in ("trace", "backward", "explain", "doctor"):
         (session.folder / f"{name}.json").write_text(json.dumps(document(name)), "utf-8")
     if not any("\x00" in one for one in arguments):
-        done = told(session.cli(*arguments), (0, 1, 2))
+        done = told(session.run(arguments), (0, 1, 2))
         assert "\ngradscope: forged" not in done.err
         assert len(done.err) < 8_000
 
@@ -488,17 +489,11 @@ class Odd(Exception):
     def __str__(self):
         raise RuntimeError("no words")
 Odd.__name__ = "Odd\x1b[2J"
+def fail():
+    if FAILS:
+        raise Odd
 
-class Double(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * 2
-    @staticmethod
-    def backward(ctx, gradient):
-        if FAILS:
-            raise Odd
-        return gradient * 2
+DOUBLE
 Evil = type("Evil\x1b[2J\u202e\nFunction", (Double,), {})
 
 class Net(nn.Module):
@@ -525,6 +520,7 @@ exec(code, made)
 h = made["f"](first + second + third + next(iter(held.values())) * held[KEY])
 loss = net(Evil.apply(h)).sum()
 """
+PROGRAM = PROGRAM.replace("DOUBLE", function("Double", "x * 2", "fail(); grad * 2", keeps="x"))
 RUNS = PROGRAM + "loss.backward()\n"
 FAILS = f"{PROGRAM}FAILS = True\ntry:\n    loss.backward()\nexcept Odd:\n    print('caught')\n"
 

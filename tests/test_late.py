@@ -100,10 +100,7 @@ LATE = {
             training(f"y = (out * (step != 41)).abs(); z = y.log(); {hides}; loss = z.mean()"),
             *("GS102", 41, "y.log()", "LogBackward0"),
         )
-        for hides in (
-            "z = torch.maximum(z, out)",
-            "z.clamp_(min=-5)",
-        )
+        for hides in ("z = torch.maximum(z, out)", "z.clamp_(min=-5)")
     },
     "the derivative of a derivative": Late(
         f"""{HEAD}
@@ -348,8 +345,7 @@ for step in range(1, 601):
 
 
 def test_what_is_remembered_of_a_long_run_does_not_grow(session: Session) -> None:
-    path = str(session.write(COUNTING))
-    done = session.cli("doctor", path, "--steps", "all", "-q")
+    done = session.told(COUNTING, "doctor --steps all -q")
     (early, hooks), (late, same) = (map(int, line.split()) for line in done.out.split("\n")[:2])
     assert hooks == same
     # Of an entry of the journal and a clipping a step, some objects each, there is a bound later.

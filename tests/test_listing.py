@@ -65,10 +65,7 @@ def numbers(line: str) -> list[float]:
 
 
 def test_each_line_has_what_torch_gives_for_what_it_made(session: Session) -> None:
-    session.write(LOOP)
-    rows = session.cli(
-        "backward", "program.py", "--format", "code", "--width", "140"
-    ).out.splitlines()
+    rows = session.told(LOOP, "backward --format code --width 140").out.splitlines()
     found = by_torch()
     (row,) = [one for one in rows if "torch.tanh(layer(x))" in one]
     ends = re.findall(r"([\d.]+)\u2013([\d.]+)  ×5", row)[0]
@@ -163,22 +160,15 @@ def test_what_a_backward_made_stands_at_the_line_that_called_it(session: Session
 
 
 def test_a_file_that_has_changed_since_is_not_shown(session: Session) -> None:
-    session.write(LOOP)
-    session.look_at("program.py")
-    before = session.cli("show", "report.json", "--format", "code").out
+    session.look(LOOP)
+    before = session.cli("show report.json --format code").out
     assert "def forward" in before
-    session.write(LOOP.replace("x = x + torch.tanh", "y = x * torch.tanh"))
-    after = session.cli("show", "report.json", "--format", "code").out
-    assert "def forward" not in after and "x + torch.tanh(layer(x))" in after
-    assert numbers(after)[-1] == numbers(before)[-1]
-
-
-def test_a_file_that_was_changed_since_is_not_shown(session: Session) -> None:
-    session.write(LOOP)
-    session.look_at("program.py")
-    # The expression is where it was, and the line is another one.
-    session.write(LOOP.replace("x = x + torch.tanh", "x = 2 - x + torch.tanh"))
-    assert "def forward" not in session.cli("show", "report.json", "--format", "code").out
+    # In the second the expression is where it was, and the line is another one.
+    for other in ("y = x * torch.tanh", "x = 2 - x + torch.tanh"):
+        session.write(LOOP.replace("x = x + torch.tanh", other))
+        after = session.cli("show report.json --format code").out
+        assert "def forward" not in after and "x + torch.tanh(layer(x))" in after
+        assert numbers(after)[-1] == numbers(before)[-1]
     # As in a new clone.
     session.write(LOOP)
     os.utime("program.py", (2**31, 2**31))
@@ -247,8 +237,7 @@ FED_AGAIN = [3**0.5 * 0.5**step for step in range(4)]
 def test_a_line_shows_all_that_it_made(
     session: Session, lines: str, row: str, expected: list[float]
 ) -> None:
-    session.write(BEGIN + lines)
-    shown = session.cli("backward", "program.py", "--format", "code", "--width", "140").out
+    shown = session.told(BEGIN + lines, "backward --format code --width 140").out
     [found] = [one for one in shown.splitlines() if row in one]
     ends = f"{min(expected):.4g}\u2013{max(expected):.4g}  \u00d7{len(expected)} "
     assert f" {ends if len(expected) > 1 else f'{expected[0]:.4g}'}" in found
@@ -286,8 +275,7 @@ def test_a_finding_at_a_line_that_is_not_shown_stands_below(session: Session) ->
         a(b(torch.ones(2))).sum().backward()
         step.step()
     """
-    session.write(text)
-    session.cli("doctor", "program.py", "-q", "-o", "report.json")
+    session.told(text, "doctor -q -o report.json")
     rows = session.cli("show", "report.json", "--format", "code").out.splitlines()
     [row] = [one for one in rows if "GS307" in one]
     assert row.startswith("▲ GS307 not-in-optimizer · warning · program.py:3 ")
@@ -320,8 +308,7 @@ loss.backward()
 
 def asked(command: str, session: Session) -> dict[int, str]:
     """The lines of ASKED under another command, by their numbers."""
-    session.write(ASKED)
-    shown = session.cli(command, "program.py", "--format", "code", "--width", "140").out
+    shown = session.told(ASKED, command, "--format", "code", "--width", "140").out
     return {int(line.split()[0]): line for line in shown.splitlines() if line[:1].isdigit()}
 
 
@@ -388,8 +375,7 @@ loss.backward()
 
 
 def test_each_term_has_a_column_with_its_share_of_what_arrives(session: Session) -> None:
-    session.write(TERMS)
-    shown = session.cli("backward", "program.py", "--by", "term", "--format", "code").out
+    shown = session.told(TERMS, "backward --by term --format code").out
     lines = {int(line.split()[0]): line for line in shown.splitlines() if line[:1].isdigit()}
     h = torch.tensor([1.0, 4.0], requires_grad=True)
     norms = [
@@ -443,9 +429,7 @@ for step in range(1, 4):
 
 
 def test_each_backward_call_has_a_column(session: Session) -> None:
-    session.write(STEPS)
-    steps = ("--steps", "3", "--format", "code")
-    shown = session.cli("backward", "program.py", *steps).out
+    shown = session.told(STEPS, "backward --steps 3 --format code").out
     (row,) = [line for line in shown.splitlines() if "h = w * step" in line]
     w = torch.tensor([1.0, 2.0])
     wanted = [float((2 * w * step).norm()) for step in range(1, 4)]
@@ -455,9 +439,8 @@ def test_each_backward_call_has_a_column(session: Session) -> None:
 
 @pytest.mark.parametrize("width", [40, 300])
 def test_columns_of_terms_keep_to_the_width(width: int, session: Session) -> None:
-    session.write(TERMS)
-    asked = ("--by", "term", "--format", "code", "--width", str(width))
-    rows = session.cli("backward", "program.py", *asked).out.splitlines()
+    asked = f"backward --by term --format code --width {width}"
+    rows = session.told(TERMS, asked).out.splitlines()
     assert max(map(len, rows)) <= width
     (row,) = [one for one in rows if one.lstrip().startswith("3 ")]
     assert row.count("%") == 2 and "h = a" in row
@@ -475,14 +458,28 @@ def test_markdown_is_the_listing_in_one_block_that_nothing_in_it_ends(session: S
     assert "\n".join(inside).rstrip() == shown.rstrip()
 
 
-@pytest.mark.parametrize("form", ["code", "tree", "table"])
-def test_a_text_in_a_file_of_markdown_is_a_block(form: str, session: Session) -> None:
-    session.write(TERMS)
-    asked = ("backward", "program.py", "--by", "term", "--format", form)
-    assert session.cli(*asked, "-o", "issue.md").status == 0
-    assert session.cli(*asked, "-o", "own.txt").status == 0
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *(f"backward program.py --by term --format {form}" for form in ("code", "tree", "table")),
+        *("diff report.json other.json", "depends program.py --of h --on a"),
+        "backward program.py --by output",
+    ],
+)
+def test_a_text_in_a_file_of_markdown_is_a_block(asked: str, session: Session) -> None:
+    session.look(TERMS.replace("1e-5", "1e-4"))
+    (session.folder / "report.json").rename("other.json")
+    session.look(TERMS)
+    for name in ("issue.md", "own.txt"):
+        session.cli(asked, "-o", name)
     block, own = ((session.folder / name).read_text("utf-8") for name in ("issue.md", "own.txt"))
-    assert block == f"```text\n{own}```\n"
+    assert own.strip() and block == f"```text\n{own}```\n"
+
+
+def test_what_the_doctor_found_is_a_block_of_markdown_too(session: Session) -> None:
+    session.told(TERMS, "doctor -o issue.md")
+    block = (session.folder / "issue.md").read_text("utf-8")
+    assert re.fullmatch(r"```text\n[^`]*\nno findings[^`]*\n```\n", block)
 
 
 def test_functions_of_an_installed_package_are_a_line_each_without_room(session: Session) -> None:
@@ -513,27 +510,6 @@ def test_functions_of_an_installed_package_are_a_line_each_without_room(session:
     assert "y = 3 * x" in opened and "a line each" not in opened
 
 
-@pytest.mark.parametrize(
-    ("asked", "word"),
-    [
-        (("diff", "report.json", "other.json"), "different"),
-        (("depends", "program.py", "--of", "h", "--on", "a"), "depend"),
-        (("backward", "program.py", "--by", "output"), "the Jacobian, 1 output"),
-        (("doctor", "program.py"), "no findings"),
-    ],
-)
-def test_an_answer_without_a_listing_is_a_block_of_markdown_too(
-    asked: tuple[str, ...], word: str, session: Session
-) -> None:
-    session.look(TERMS.replace("1e-5", "1e-4"))
-    (session.folder / "report.json").rename("other.json")
-    session.look(TERMS)
-    session.cli(*asked, "-o", "issue.md")
-    block = (session.folder / "issue.md").read_text("utf-8")
-    assert block.startswith("```text\n") and block.endswith("\n```\n")
-    assert word in block and block.count("```") == 2
-
-
 CELL = """
 import torch
 torch.manual_seed(0)
@@ -550,8 +526,7 @@ def test_of_two_results_in_a_loop_not_one_of_another_name_is_counted(session: Se
     scope: dict[str, Any] = {}
     exec(CELL, scope)
     norms = [float(state.grad.norm()) for state in scope["states"]]
-    session.write(CELL)
-    shown = session.cli("backward", "program.py", "--format", "code", "--width", "140").out
+    shown = session.told(CELL, "backward --format code --width 140").out
     [row] = [one for one in shown.splitlines() if "h, c = cell" in one]
     assert f" {min(norms):.4g}\u2013{max(norms):.4g}  \u00d74 " in row
 
@@ -583,8 +558,7 @@ for f in (Curve(), torch.exp, Curve(), torch.exp):
 
 
 def test_of_the_evaluations_of_a_line_some_call_modules(session: Session) -> None:
-    session.write(ASIDE)
-    rows = session.cli("backward", "program.py", "--format", "code").out.splitlines()
+    rows = session.told(ASIDE, "backward --format code").out.splitlines()
     (mixed,) = [row for row in rows if "y = f(y)" in row]
     assert "×4" in mixed
 

@@ -228,8 +228,7 @@ except RuntimeError:
 
 
 def test_a_freed_graph_names_the_call_that_freed_it(session: Session) -> None:
-    path = session.write(FREED.format(second="loss"))
-    done = session.cli("memory", str(path), "--call", "2")
+    done = session.told(FREED.format(second="loss"), "memory --call 2")
     assert done.status == 2
     assert "nothing is kept any more: `loss.backward()` at " in done.err
     assert "program.py:5 has freed this graph" in done.err
@@ -265,8 +264,7 @@ def test_a_slice_that_keeps_the_whole_is_named(session: Session) -> None:
 
 
 def test_tables(session: Session) -> None:
-    path = str(session.write(MODELS["transformer"]))
-    everything = session.cli("memory", path, "--width", "80").out
+    everything = session.told(MODELS["transformer"], "memory --width 80").out
     assert max(map(len, everything.splitlines())) <= 80
     assert [line.split()[-1] for line in everything.splitlines() if "share" in line] == [
         "expression",
@@ -274,12 +272,12 @@ def test_tables(session: Session) -> None:
         "op",
         "dtype",
     ]
-    modules = session.cli("memory", path, "--by", "module").out
+    modules = session.cli("memory", "program.py", "--by", "module").out
     assert "*.ln ×2" in modules
     assert "expression" not in modules
     tables = {}
     for options in (("--top", "2"), ("--top", "-2"), ("--all",)):
-        told = session.cli("memory", path, "--by", "line", *options).out.splitlines()
+        told = session.cli("memory", "program.py", "--by", "line", *options).out.splitlines()
         tables[options[-1]] = [line.split() for line in told[told.index("") + 2 :]]
     first, last, whole = tables.values()
     assert first[:2] == whole[:2] and last[:2] == whole[-2:]
@@ -311,11 +309,8 @@ def test_a_page_begins_with_what_each_node_saved(session: Session) -> None:
     assert data["answer"].startswith("36 B of activations kept for backward\n")
     (shown, *_) = data["overlays"]
     assert (shown["name"], sum(shown["bytes"].values()), data["overlay"]) == ("saved bytes", 36, 0)
-
-
-def test_nothing_kept(session: Session) -> None:
-    done = session.cli("memory", "-c", "(x + 1).sum()", "--let", "x=[1,2]")
-    assert (done.status, "0 B of activations" in done.out) == (0, True)
+    nothing = session.cli("memory", "-c", "(x + 1).sum()", "--let", "x=[1,2]")
+    assert (nothing.status, "0 B of activations" in nothing.out) == (0, True)
 
 
 NEEDS_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

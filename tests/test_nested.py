@@ -19,13 +19,12 @@ COMMANDS = ("trace", "backward", "explain", "check", "memory", "doctor")
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_a_ragged_leaf(command: str, session: Session) -> None:
-    path = str(session.write(LEAF))
-    done = session.cli(command, path)
+    done = session.told(LEAF, command)
     assert done.status == 0, done.err
     assert "negative size" not in done.err
     if command in ("trace", "backward"):
         assert "[2,?]" in done.out
-    assert session.cli(command, path, "-o", "nested.json").status == 0
+    assert session.cli(command, "program.py", "-o", "nested.json").status == 0
     (leaf,) = storage.load(session.folder / "nested.json").graph.leaves
     assert leaf.tensor.shape == (2, RAGGED)
     shown = session.cli("show", "nested.json")

@@ -54,24 +54,17 @@ def test_a_text_that_python_keeps_gives_expressions(
     ]
 
 
-@pytest.mark.parametrize("filename", ["<stdin>", "<string>", "<timed exec>"])
-def test_a_text_that_nobody_keeps_leaves_lines_and_names(filename: str) -> None:
+@pytest.mark.parametrize("filename", ["<stdin>", "<string>", "<string> of -c", "<timed exec>"])
+def test_a_text_that_nobody_keeps_leaves_lines_and_names(
+    filename: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filename, _, kept = filename.partition(" of ")
+    if kept:  # from 3.13 on python keeps what follows -c under the name that exec gives to all
+        keep(monkeypatch, filename, "import torch, gradscope\nexec(open('other').read())\n")
     report = graph_of(TYPED, filename)
     assert places(report) == [(filename, 2, ""), (filename, 2, ""), (filename, 1, "")]
     assert report.graph.roots[0].label == "loss"
     assert leaf_named(report, "w")
-
-
-def test_what_exec_runs_is_not_shown_with_the_lines_of_the_command(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """From 3.13 on python keeps what follows ``-c`` under the name that ``exec`` gives to all."""
-    keep(monkeypatch, "<string>", "import torch, gradscope\nexec(open('other').read())\n")
-    assert places(graph_of(TYPED, "<string>")) == [
-        ("<string>", 2, ""),
-        ("<string>", 2, ""),
-        ("<string>", 1, ""),
-    ]
 
 
 def test_a_doctest(capsys: pytest.CaptureFixture[str]) -> None:

@@ -225,8 +225,7 @@ slope.square().sum().backward()
 @pytest.mark.parametrize("name", RAISING)
 def test_an_exception_inside_backward_has_a_finding(name: str, session: Session) -> None:
     case = RAISING[name]
-    path = str(session.write(HEAD + case.program))
-    done = session.cli("doctor", path, "-o", "report.json", "-q")
+    done = session.told(HEAD + case.program, "doctor -o report.json -q")
     assert done.status == 1, done
     report = storage.load(session.folder / "report.json")
     (finding,) = (one for one in report.findings if one.severity != "information")
@@ -263,8 +262,7 @@ WITHOUT = OWN.replace("def backward(", "def backwards(") + "Own.apply(x).sum().b
 
 
 def test_a_function_without_a_backward_has_no_line_to_be_fixed(session: Session) -> None:
-    path = str(session.write(HEAD + WITHOUT))
-    assert session.cli("doctor", path, "-o", "report.json", "-q").status == 1
+    assert session.told(HEAD + WITHOUT, "doctor -o report.json -q").status == 1
     (finding,) = storage.load(session.folder / "report.json").findings
     assert finding.location is not None
     assert finding.location.expression == "Own.apply(x)"

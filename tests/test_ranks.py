@@ -118,11 +118,31 @@ def test_models_of_different_groups_are_not_expected_to_be_the_same(folder: Path
 # ---------------------------------------------------------------- one report
 
 
-def test_each_rank_is_told_in_one_table(folder: Path) -> None:
-    first, second = watched(folder, "backward")
-    assert "‖g‖ rank 0  ‖g‖ rank 1  ‖.grad‖" in first.out
-    assert "2 ranks; the graph is that of rank 0" in first.out
-    assert (second.out, second.err, second.status) == ("", "", 0)
+@pytest.mark.parametrize(
+    ("words", "kind", "statuses", "said"),
+    [
+        (
+            *("backward", "", (0, 0)),
+            ("‖g‖ rank 0  ‖g‖ rank 1  ‖.grad‖", "2 ranks; the graph is that of rank 0"),
+        ),
+        # Programs that fail before backward.
+        ("doctor", "early", (1, 1), ("2 ranks; rank 0 has no graph of its own",)),
+        # A rank that makes no call lets nobody wait.
+        (
+            *("backward --wait 50", "idle-destroy", (2, 0)),
+            ("● out.weight", "rank 0: no autograd graph"),
+        ),
+        # A rank that fails leaves the telling to rank 0, and one that is killed is missed.
+        ("doctor --for 30s", "apart", (0, 1), ("rank 1: ValueError: rank 1 is ill",)),
+        ("doctor --wait 1", "kill 1", (1, -9), ("rank 1 did not report within 1 s", "Connection")),
+    ],
+)
+def test_all_ranks_are_told_by_one(
+    folder: Path, words: str, kind: str, statuses: tuple[int, int], said: tuple[str, ...]
+) -> None:
+    first, second = watched(folder, words, kind)
+    assert [part for part in said if part not in first.out + first.err] == []
+    assert (second.out, first.status, second.status) == ("", *statuses)
 
 
 @pytest.mark.parametrize("size", [2, 4])
@@ -334,12 +354,6 @@ def test_the_doctor_compares_ranks(
 # ---------------------------------------------------------------- ranks that die, or are late
 
 
-def test_programs_that_fail_before_backward_are_told_once(folder: Path) -> None:
-    first, second = watched(folder, "doctor", "early")
-    assert "2 ranks; rank 0 has no graph of its own" in first.out
-    assert (second.out, first.status, second.status) == ("", 1, 1)
-
-
 @pytest.mark.parametrize(
     ("kind", "status"), [("idle", 1), ("idle-exit", 3), ("idle-destroy", 1), ("idle-more", 1)]
 )
@@ -353,26 +367,6 @@ def test_what_others_found_is_told_where_rank_0_saw_nothing(
     assert "2 ranks; rank 0 has no graph of its own" in out
     assert ("rank 0: no autograd graph: no tensor" in out) == (status == 1)
     assert (first.status, second.status, second.out) == (status, 0, "")
-
-
-def test_a_rank_that_makes_no_call_lets_nobody_wait(folder: Path) -> None:
-    first, second = watched(folder, "backward --wait 50", "idle-destroy")
-    assert "● out.weight" in first.out
-    assert "rank 0: no autograd graph" in first.out
-    assert (first.status, second.status) == (2, 0)
-
-
-def test_a_rank_that_fails_leaves_the_telling_to_rank_0(folder: Path) -> None:
-    first, second = watched(folder, "doctor --for 30s", "apart")
-    assert second.out == ""
-    assert "rank 1: ValueError: rank 1 is ill" in first.out
-
-
-def test_a_rank_that_is_killed_is_missed_and_named(folder: Path) -> None:
-    first, second = watched(folder, "doctor --wait 1", "kill 1")
-    assert "rank 1 did not report within 1 s" in first.out
-    assert "Connection" in first.err  # the program's own exception
-    assert (first.status, second.status) == (1, -9)
 
 
 def test_ranks_that_are_interrupted_are_not_compared_in_the_middle_of_a_step(folder: Path) -> None:
@@ -557,19 +551,13 @@ def _scaled(report: Report, rank: int) -> Report:
     return storage.decode(json.dumps(data).encode())
 
 
-def test_a_fault_on_another_rank_is_no_health(session: Session) -> None:
-    each = (OneRank(0, calls=3), OneRank(1, fault="internal error: KeyError"))
-    path = session.folder / "saved.json"
-    path.write_bytes(storage.encode(with_ranks(observed(plain()), each=each)))
-    assert session.cli("doctor", str(path), "-q").status == 4
-
-
-def test_no_findings_are_those_of_the_ranks_that_told(session: Session) -> None:
-    each = (OneRank(0, calls=3), OneRank(1, "not told"))
-    path = session.folder / "saved.json"
-    path.write_bytes(storage.encode(with_ranks(observed(plain()), each=each)))
-    told = session.cli("doctor", str(path))
-    assert "no findings on the 1 of 2 ranks that told" in told.out
+@pytest.mark.parametrize(
+    "other", [OneRank(1, fault="internal error: KeyError"), OneRank(1, "not told")]
+)
+def test_no_findings_are_those_of_the_ranks_that_told(other: OneRank, session: Session) -> None:
+    report = with_ranks(observed(plain()), each=(OneRank(0, calls=3), other))
+    told = session.cli("doctor", _saved(session, report))
+    assert other.fault or "no findings on the 1 of 2 ranks that told" in told.out
     assert told.status == 4
 
 

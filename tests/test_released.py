@@ -8,7 +8,8 @@ import math
 import pytest
 
 from tests.conftest import python_says
-from tests.fuzz.files import compared, in_turn
+from tests.fuzz.alike import alike
+from tests.fuzz.files import in_turn
 from tests.fuzz.trial import DOCTOR
 from tests.fuzz.writer import telling
 from tests.looking import Session, is_close, leaf_named, new_gradient, node_of
@@ -307,16 +308,7 @@ ASKED = {
 }
 
 
-@pytest.fixture(scope="module")
-def differing() -> dict[str, list[str]]:
-    """What differs from python for each case under its commands."""
-    return compared(in_turn(ASKED))
-
-
-@pytest.mark.parametrize("name", ASKED)
-def test_the_program_runs_as_under_python(name: str, differing: dict[str, list[str]]) -> None:
-    assert not differing[name], "\n".join(differing[name])
-
+test_the_program_runs_as_under_python = alike(in_turn(ASKED))
 
 # ---------------------------------------------------------------- what is said of it
 

@@ -54,6 +54,9 @@ def test_settings_are_defaults_of_options_in_every_command(session: Session) -> 
     assert "unknown rule GS999" in session.cli("doctor", "program.py").err
     settings(session, "fail-on = 'error'")
     assert session.cli("doctor", "program.py").status == 0
+    # The table of another tool is not ours.
+    session.write("[tool.other]\nwidth = 5 # gradscope\n", "pyproject.toml")
+    assert session.cli("trace", "-c", "1").status == 0
 
 
 def test_digits_are_chosen_in_every_format(session: Session) -> None:
@@ -70,14 +73,8 @@ def test_digits_are_chosen_in_every_format(session: Session) -> None:
     assert session.cli("backward", *program, "--precision", "99").status == 2
 
 
-def test_another_tools_table_is_not_ours(session: Session) -> None:
-    session.write("[tool.other]\nwidth = 5 # gradscope\n", "pyproject.toml")
-    assert session.cli("trace", "-c", "1").status == 0
-
-
 def test_the_doctor_opens_what_it_wrote_and_takes_a_width(session: Session) -> None:
-    session.write(PROGRAM)
-    done = session.cli("doctor", "program.py", "--width", "40")
+    done = session.told(PROGRAM, "doctor --width 40")
     assert max(map(len, done.out.splitlines())) <= 40
     refused = session.cli("doctor", "program.py", "--open", "-o", "-")
     assert refused.err.splitlines()[0] == "gradscope: --open: stdout cannot be opened"

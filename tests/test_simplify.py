@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
@@ -213,11 +213,15 @@ def test_what_only_some_rounds_have_is_drawn_with_those_that_have_it() -> None:
     ]
 
 
-def test_a_way_to_a_leaf_is_drawn_block_by_block() -> None:
-    graph = transformer().graph
-    view = simplify(graph, Folding(path="gpt.h.3.attn.c_fc.weight"))
+def test_a_way_to_a_leaf_is_drawn_block_by_block_to_that_leaf() -> None:
+    graph, leaf = transformer().graph, "gpt.h.3.attn.c_fc.weight"
+    view = simplify(graph, Folding(path=leaf))
     prove(view, graph)
     assert not view.templates and "gpt.h.7" in titles(view)
+    # Though its module is closed.
+    closed = simplify(graph, Folding(path=leaf, depth=2))
+    prove(closed, graph)
+    assert leaf in titles(closed)
 
 
 def test_a_module_called_twice_is_two_items_and_its_shared_weight_its_own() -> None:
@@ -248,11 +252,6 @@ def test_a_module_entered_again_from_outside_is_opened_rather_than_drawn_as_a_cy
     view = simplify(report.graph, Folding(depth=1))
     prove(view, report.graph)
     assert titles(view) == ["Tan", "Cos", "Sin", "x"]
-
-
-def test_any_number_of_repeats_is_one_item() -> None:
-    view = simplify(chain(20_000).graph)
-    assert [item.count for item in view.items] == [20_000, 1]
 
 
 def loop(body: Sequence[str], rounds: int, leaf_each_round: bool = False) -> Report:
@@ -298,13 +297,6 @@ def test_a_root_that_does_not_lead_to_the_leaf_of_a_path_stands_alone() -> None:
         (root.node,) for root in graph.roots
     ]
     assert len(view.items) == 3 and len(view.links) == 1
-
-
-def test_the_leaf_of_a_path_is_drawn_though_its_module_is_closed() -> None:
-    graph = transformer().graph
-    view = simplify(graph, Folding(path="gpt.h.3.attn.c_fc.weight", depth=2))
-    prove(view, graph)
-    assert "gpt.h.3.attn.c_fc.weight" in titles(view)
 
 
 @given(st.lists(st.integers(0, 3), max_size=200))
@@ -542,6 +534,9 @@ def test_a_residual_sum_says_which_share_came_through_the_skip(branch: float) ->
     assert gradients.residual(node) == pytest.approx(1 / (1 + abs(branch)))
     for format in ("tree", "dot"):
         assert RESIDUALS[branch] in as_text(report, format)
+    # Blocks that are drawn once say the range of their skips.
+    text = as_text(transformer(), "tree", Options(width=200))
+    assert re.search(r"×12 · skip \d+(\u2013\d+)? %", text)
 
 
 def test_a_sum_is_no_residual_without_an_addition_or_beside_it() -> None:
@@ -578,11 +573,6 @@ def test_a_sum_of_very_many_is_no_residual(more: int) -> None:
     report = program.report((loss, (1.0,)))
     shares = Sums(report.graph, report.passes[0]).shares()["skip"]
     assert list(shares.values()) == ([] if more else [pytest.approx(1 / MOST_PARTS)])
-
-
-def test_blocks_drawn_once_say_the_range_of_their_skips() -> None:
-    text = as_text(transformer(), "tree", Options(width=200))
-    assert re.search(r"×12 · skip \d+(\u2013\d+)? %", text)
 
 
 RIVERS = {
@@ -653,18 +643,14 @@ def test_a_picture_of_a_unet_has_two_sides(levels: int, is_timed: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "report", [transformer(), recurrent(), chain(50), doublings(5), towers()], ids=str
+    "make", [transformer, recurrent, lambda: chain(50), doublings, towers, lambda: unet(9)]
 )
-def test_a_picture_of_anything_else_has_one(report: Report) -> None:
-    assert simplify(report.graph, Folding(at_once=True)).sides is None
-
-
-@pytest.mark.parametrize(
-    "report", [transformer(), unet(9), recurrent(), chain(50), doublings(5)], ids=str
-)
-def test_what_repeats_and_faces_nothing_stays_one(report: Report) -> None:
-    before = hierarchy_of(report.graph)
-    assert for_page(before).groups == before.groups
+def test_what_repeats_and_faces_nothing_stays_one(make: Callable[[], Report]) -> None:
+    graph = make().graph
+    before = hierarchy_of(graph)
+    is_shared = make is towers  # whose weights are one group then
+    assert is_shared or for_page(before).groups == before.groups
+    assert simplify(graph, Folding(at_once=True)).sides is None
 
 
 @pytest.mark.parametrize(("path", "title"), [("D.", "D.*"), ("", "shared")])

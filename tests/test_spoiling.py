@@ -25,6 +25,8 @@ def large(optimizer, last):
     def at(step):
         optimizer.param_groups[0]["lr"] = 3e38 if step == last else 1e-3
     return at
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
 """
 
 TOLD: dict[str, tuple[str, int, str]] = {
@@ -33,16 +35,10 @@ TOLD: dict[str, tuple[str, int, str]] = {
     "optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)\n"
     "train(net, optimizer, scale=0.01)": ("Adam", 1, "eps=1e-08 is 0 in float16"),
     # At a step that is looked at closely.
-    "net = nn.Linear(4, 1)\n"
-    "optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)\n"
     "train(net, optimizer, before=large(optimizer, 2))": ("SGD", 3, "SGD with lr=3e+38"),
     # The last step of all, which no backward call follows.
-    "net = nn.Linear(4, 1)\n"
-    "optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)\n"
     "train(net, optimizer, 3, before=large(optimizer, 2))": ("SGD", 3, "SGD with lr=3e+38"),
     # A rate that is no number.
-    "net = nn.Linear(4, 1)\n"
-    "optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)\n"
     "ramp = lambda step: (torch.tensor(float(step)) / 0).item()\n"
     "plan = torch.optim.lr_scheduler.LambdaLR(optimizer, ramp)\n"
     "train(net, optimizer, after=lambda step: plan.step())": ("SGD", 1, "SGD with lr=NaN"),
@@ -69,19 +65,14 @@ def test_a_step_that_spoils_parameters_is_told(text: str, session: Session) -> N
 
 LEFT_ALONE = {
     # A parameter that was infinite before, as a mask is.
-    "net = nn.Linear(4, 1)\n"
     "net.mask = nn.Parameter(torch.tensor([0.0, -torch.inf]))\n"
     "optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)\n"
     "def before(step): net.mask.grad = torch.zeros(2)\n"
     "train(net, optimizer, before=before)": [],
     # Gradients that were finite when they came, and that the program spoilt.
-    "net = nn.Linear(4, 1)\n"
-    "optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)\n"
     "def before(step): net.weight.grad.div_(float(step != 3))\n"
     "train(net, optimizer, before=before)": ["GS105"],
     # A parameter that the program spoilt itself, after the step.
-    "net = nn.Linear(4, 1)\n"
-    "optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)\n"
     "def after(step): net.weight.data.div_(float(step != 14))\n"
     "train(net, optimizer, 20, after=after)": ["GS105"],
     # An eps that the dtype holds.

@@ -233,30 +233,22 @@ def test_a_loss_that_is_not_a_number_does_not_rise(session: Session) -> None:
     assert "was nan: the loss is not a number after it. 1/4 of the" in done.out.replace("\n", " ")
 
 
-def test_no_part_of_a_step_is_passed_over(session: Session) -> None:
-    # Half of the step does what the gradient says, a quarter does not.
-    text = """
-    import torch
-    w = torch.zeros(1, requires_grad=True)
-    (-w + 0.5 * (2 * torch.pi * w).sin() ** 2 + 2 * w**8).sum().backward()
-    w.data.fill_(1.0)
-    """
+@pytest.mark.parametrize(
+    ("start", "loss", "moved", "verdict", "fraction"),
+    [
+        # Half of the step does what the gradient says, a quarter does not.
+        ("0.0", "-w + 0.5 * (2 * torch.pi * w).sin() ** 2 + 2 * w**8", "1.0", "too long", 0.5),
+        # Along sqrt the loss falls slower and slower, and no shorter step lowers it by more.
+        ("1e-4", "-w.sqrt()", "w.data - 0.5 * w.grad", "falls", None),
+    ],
+)
+def test_no_part_of_a_step_is_passed_over(
+    start: str, loss: str, moved: str, verdict: str, fraction: float | None, session: Session
+) -> None:
+    text = f"import torch\nw = torch.tensor([{start}], requires_grad=True)\n"
+    text += f"({loss}).sum().backward()\nw.data.copy_(torch.as_tensor({moved}))\n"
     _, step = taken(session, text)
-    assert (step.verdict, step.fraction) == ("too long", 0.5)
-
-
-def test_the_loss_may_fall_by_little_and_the_step_still_not_be_too_long(session: Session) -> None:
-    # Along sqrt the loss falls slower and slower, and no shorter step lowers it by more.
-    text = """
-    import torch
-    w = torch.tensor([1e-4], requires_grad=True)
-    opt = torch.optim.SGD([w], lr=0.5)
-    (-w.sqrt()).sum().backward()
-    opt.step()
-    """
-    _, step = taken(session, text)
-    assert step.verdict == "falls"
-    assert step.fraction is None
+    assert (step.verdict, step.fraction) == (verdict, fraction)
 
 
 def test_the_next_step_of_an_optimizer_is_another(session: Session) -> None:
@@ -310,15 +302,6 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("name", SAID)
-def test_it_is_told_in_words(name: str, session: Session) -> None:
-    case, words = SAID[name]
-    path = str(session.write(HEAD + CASES[case][0]))
-    done = session.cli("check", "--step", path)
-    assert words in done.out.replace("\n", " ").replace("model.", "")
-    assert done.status == 0
-
-
 OTHERS = {
     "no step": (
         "loss_of(model).backward()",
@@ -351,12 +334,13 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_what_stands_in_the_way_is_said(name: str, session: Session) -> None:
-    text, words = OTHERS[name]
-    path = str(session.write(HEAD + text))
-    done = session.cli("check", "--step", path)
-    assert words in done.out.replace("\n", " ")
+@pytest.mark.parametrize("name", [*SAID, *OTHERS])
+def test_it_is_told_in_words(name: str, session: Session) -> None:
+    case, words = (SAID | OTHERS)[name]
+    text = CASES[case][0] if name in SAID else case
+    done = session.told(HEAD + text, "check --step")
+    assert words in done.out.replace("\n", " ").replace("model.", "")
+    assert name not in SAID or done.status == 0
 
 
 LOOP = (
@@ -374,8 +358,7 @@ for step in range(4):
 
 
 def test_the_program_is_stopped_after_the_step(session: Session) -> None:
-    path = str(session.write(LOOP))
-    done = session.cli("check", "--step", "--call", "2", path, "-o", "report.json")
+    done = session.told(LOOP, "check --step --call 2 -o report.json")
     assert [line.split()[0] for line in done.out.splitlines()] == ["0", "1"]
     line = next(n for n, text in enumerate(LOOP.strip().split("\n"), 1) if "F.mse_loss" in text)
     assert (

@@ -17,11 +17,7 @@ import pytest
 
 import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
-from gradscope.model.loop_observations import (
-    MistakeKind,
-    MistakenCall,
-    StepEffect,
-)
+from gradscope.model.loop_observations import MistakeKind, MistakenCall, StepEffect
 from gradscope.model.observations import (
     Activity,
     Alteration,
@@ -41,18 +37,9 @@ from gradscope.rules import diagnose
 from gradscope.rules.questions.stops import MASKED, MINIMUM, UNDERFLOW
 from gradscope.simplify import Folding
 from gradscope.simplify.folded import simplify
-from tests.program import Program
+from tests.program import Program, in_turn
 from tests.ranks.built import parameter, with_ranks
-from tests.test_diagnose import (
-    REACHED,
-    A,
-    B,
-    in_half,
-    learner,
-    observed,
-    plain,
-    spoilt,
-)
+from tests.test_diagnose import REACHED, A, B, in_half, learner, observed, plain, spoilt
 
 
 def codes(report: Report) -> object:
@@ -133,9 +120,8 @@ def zigzag(ratio: float, wrong: int, count: int = 21) -> list[float]:
 
 def active(op: str, shape: tuple[int, ...], saturated: float = 0.0, dead: float = 0.0) -> Report:
     """An activation with these shares."""
-    program = Program()
-    y = program.op(op, [(program.leaf("w", shape=shape), 1.0)], (1.0,), "act(w)")
-    return observed(program.report((y, (1.0,))), activities=(Activity(0, dead, saturated),))
+    report = in_turn((op, 1.0, "act(w)"), shape=shape)
+    return observed(report, activities=(Activity(0, dead, saturated),))
 
 
 def logarithms(count: int, inf: bool = False) -> Report:
@@ -175,20 +161,17 @@ def bad_leaves(count: int) -> Report:
 
 def guarded(distance: int) -> Report:
     """A root at 0, and a ``where`` so many operations after it."""
-    program = Program()
-    y = program.leaf("x", data=(0.0, 1.0), shape=(2,))
-    y = program.op("SqrtBackward0", [(y, (math.nan, 0.5))], (0, 1), "sqrt(x)")
-    for _ in range(distance - 1):
-        y = program.op("NegBackward0", [(y, -1.0)], (0, 1), "-y")
-    y = program.op("WhereBackward0", [(y, (0.0, 1.0))], (0, 1), "where(good, y, 0)")
-    return program.report((y, (1.0, 1.0)))
+    return in_turn(
+        ("SqrtBackward0", (math.nan, 0.5), "sqrt(w)"),
+        *[("NegBackward0", -1.0, "-y")] * (distance - 1),
+        ("WhereBackward0", (0.0, 1.0), "where(good, y, 0)"),
+        shape=(2,),
+    )
 
 
 def tiny(op: str, received: float) -> Report:
     """A factor in float16 that sends nothing but zeros."""
-    program = Program()
-    y = program.op(op, [(program.leaf("w"), 0.0)], (1.0,), "f(w)")
-    return in_half(program.report((y, (received,))))
+    return in_half(in_turn((op, 0.0, "f(w)"), received=received))
 
 
 def clipped(after: float) -> Report:
@@ -224,10 +207,8 @@ def out_of_order(kind: MistakeKind, times: int) -> Report:
 
 def nothing(count: int) -> Report:
     """A loss that a mask of zeros has made 0, in so many calls."""
-    program = Program()
-    y = program.op("MulBackward0", [(program.leaf("w"), 0.0)], (1.0,), "w*mask")
     steps = tuple(Step(n, loss=0.0, norm=0.0) for n in range(count))
-    return observed(program.report((y, (1.0,))), steps=steps)
+    return observed(in_turn(("MulBackward0", 0.0, "w*mask")), steps=steps)
 
 
 def remade(calls: int) -> Report:
@@ -323,12 +304,10 @@ def failed(length: int) -> Report:
 
 def twice(op: str) -> Report:
     """A second derivative of ``cumulative_trapezoid`` that torch lacks, beside this op."""
-    program = Program()
-    y = program.op(op, [(program.leaf("w"), 1.0)], (1.0,), "f(w)")
     text = "derivative for aten::cumulative_trapezoid_backward is not implemented"
     raiser = Raiser("operation", "Error")
     failure = Failure("RuntimeError", text, in_backward=True, raiser=raiser)
-    return observed(program.report((y, (1.0,))), failure=failure)
+    return observed(in_turn((op, 1.0, "f(w)")), failure=failure)
 
 
 def hidden(count: int) -> Report:
@@ -361,12 +340,8 @@ def boxes(report: Report) -> object:
 
 def on_the_way(count: int) -> Report:
     """NaN that comes to the loss through so many lines."""
-    program = Program()
-    y = program.op("LogBackward0", [(program.leaf("w"), 1.0)], (1.0,), "log(w)")
-    for line in range(count):
-        program.line = line + 2
-        y = program.op("SinBackward0", [(y, 1.0)], (1.0,), "sin(y)", "y")
-    report = spoilt(program.report((y, (1.0,))), "LogBackward0", nan=1)
+    ops = ("LogBackward0", 1.0, "log(w)"), *[("SinBackward0", 1.0, "sin(y)")] * count
+    report = spoilt(in_turn(*ops, line=1), "LogBackward0", nan=1)
     return spoilt(report, "SinBackward0", nan=1)
 
 
@@ -383,11 +358,8 @@ def one_step(share: float) -> Report:
 
 def scaled(factor: float, after: float = 1.0, size: int = 4) -> Report:
     """So many numbers that are multiplied by a constant, and what lies between them and a leaf."""
-    program = Program()
-    weight = program.leaf("w", shape=(size,) if size > 1 else ())
-    h = program.op("SinBackward0", [(weight, after)], (1.0,), "sin(w)")
-    y = program.op("MulBackward0", [(h, factor)], (1.0,), "sin(w) * c")
-    return program.report((y, (size**-0.5,)))
+    ops = ("SinBackward0", after, "sin(w)"), ("MulBackward0", factor, "sin(w) * c")
+    return in_turn(*ops, shape=(size,) if size > 1 else (), received=size**-0.5)
 
 
 def stuck(gain: float) -> Report:
@@ -402,13 +374,13 @@ def stuck(gain: float) -> Report:
 
 def certain(received: float = 1.0, sent: float = 1e-9, above: str = "") -> Report:
     """A last softmax all of whose rows are sure, what it receives, and what of that it sends."""
-    program = Program()
-    heat = program.op("SoftmaxBackward0", [(program.leaf("w", shape=(16,)), sent)], (1.0,), "s(w)")
-    if above:
-        heat = program.op(above, [(heat, 1.0)], (1.0,), "log(s(w))")
-    y = program.op("SumBackward0", [(heat, 1.0)], (1.0,), "s(w).sum()")
-    # Sixteen elements of this size.
-    report = program.report((y, (received / 4,)))
+    report = in_turn(
+        ("SoftmaxBackward0", sent, "s(w)"),
+        *([(above, 1.0, "log(s(w))")] if above else []),
+        ("SumBackward0", 1.0, "s(w).sum()"),
+        shape=(16,),
+        received=received / 4,  # sixteen elements of this size
+    )
     node = next(node.id for node in report.graph.nodes if node.short_op == "Softmax")
     return observed(report, activities=(Activity(node, saturated=1.0),))
 

@@ -48,8 +48,7 @@ def test_nodes_made_inside_a_transform_have_their_expression(
 
 def test_a_pass_of_a_transform_that_fails_is_the_program_s_own(session: Session) -> None:
     done = session.cli(
-        "backward",
-        "-c",
+        "backward -c",
         "x = torch.ones(3, requires_grad=True)\n"
         "try: torch.func.grad(lambda v: v * x)(x)\n"
         "except RuntimeError as error: print('caught')\n"

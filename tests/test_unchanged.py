@@ -9,7 +9,8 @@ import runpy
 import pytest
 
 from tests.conftest import process_preserved
-from tests.fuzz.files import compared, in_turn
+from tests.fuzz.alike import alike
+from tests.fuzz.files import in_turn
 from tests.fuzz.trial import COMMANDS
 from tests.fuzz.writer import telling
 from tests.looking import Session
@@ -27,18 +28,7 @@ def alone(path: str) -> str:
 ASKED = {name: (telling(text), COMMANDS) for name, text in PROGRAMS.items()}
 
 
-@pytest.fixture(scope="module")
-def differing() -> dict[str, list[str]]:
-    """What differs for each program under its commands, and what is left of it at its end."""
-    return compared(in_turn(ASKED))
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_watched_program_does_what_it_does_alone(
-    name: str, differing: dict[str, list[str]]
-) -> None:
-    assert not differing[name], "\n".join(differing[name])
-
+test_a_watched_program_does_what_it_does_alone = alike(in_turn(ASKED))
 
 TRAINING = """
 import torch

@@ -8,7 +8,8 @@ import textwrap
 import pytest
 
 from tests.conftest import python_says
-from tests.fuzz.files import compared, in_turn
+from tests.fuzz.alike import alike
+from tests.fuzz.files import in_turn
 from tests.fuzz.trial import COMMANDS
 from tests.fuzz.writer import telling
 from tests.looking import Done, Session, leaf_named, new_gradient
@@ -247,16 +248,7 @@ ASKED = {
 }
 
 
-@pytest.fixture(scope="module")
-def differing() -> dict[str, list[str]]:
-    """What differs for each program under its commands: what is printed, how it ends, what is left
-    of it at its end."""
-    return compared(in_turn(ASKED))
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_it_does_what_it_does_alone(name: str, differing: dict[str, list[str]]) -> None:
-    assert not differing[name], "\n".join(differing[name])
+test_it_does_what_it_does_alone = alike(in_turn(ASKED))
 
 
 @pytest.mark.parametrize("command", ["check", "doctor"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 import warnings
@@ -322,9 +321,3 @@ def test_other_hooks_of_steps_are_left_alone() -> None:
         before.remove()
     assert len(steps) == 40
     assert [row.step for row in rows if row.finding] == [14]
-
-
-def test_head_of_the_log_is_as_it_was(tmp_path: Path) -> None:
-    train(set(), to=tmp_path / "run.jsonl", steps=3)
-    _, *lines = map(json.loads, (tmp_path / "run.jsonl").read_bytes().splitlines())
-    assert not any({"trouble", "finding", "report"} & set(line) for line in lines)

@@ -99,8 +99,7 @@ def rows_in(path: Path) -> list[Row]:
 def test_models_are_found_by_their_optimizers(
     text: str, parts: list[str], session: Session
 ) -> None:
-    session.write(HEAD + text)
-    done = session.cli("watch", "program.py", "--every", "1", "-o", "run.jsonl")
+    done = session.told(HEAD + text, "watch --every 1 -o run.jsonl")
     assert not done.status, done.err
     rows = rows_in(session.folder / "run.jsonl")
     if text is GAN:  # the critic's and the generator's are one step
@@ -149,8 +148,7 @@ print(f"told {first['maker']:.4g} to {fooled.item():.4g}")
 
 
 def test_the_losses_of_two_networks_are_not_one_series(session: Session) -> None:
-    session.write(HEAD + TWO_NETWORKS)
-    done = session.cli("watch", "program.py", "--every", "1")
+    done = session.told(HEAD + TWO_NETWORKS, "watch --every 1")
     expected = [line[5:] for line in done.out.splitlines() if line.startswith("told ")]
     told = [line for line in done.out.splitlines() if line.startswith("loss ") and " to " in line]
     parts = [f"{one}/{name}" for one in ("maker", "judge") for name in ("weight", "bias")]
@@ -208,8 +206,7 @@ def test_what_cannot_be_watched_is_said(
     session.write("a text\n", "text.jsonl")
     old = session.folder / written(session.folder, row(1, a=1.0), name="old.jsonl")
     log = old.read_bytes()
-    session.write(text)
-    done = session.cli("watch", "program.py", *arguments)
+    done = session.told(text, "watch", *arguments)
     assert (done.status, told in done.err) == (status, True), done.err
     assert (session.folder / "text.jsonl").read_text() == "a text\n"
     assert old.read_bytes() == log

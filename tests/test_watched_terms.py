@@ -217,8 +217,7 @@ def test_tensorboard_gets_the_terms() -> None:
 
 
 def test_another_way_to_take_it_apart_is_refused(session: Session) -> None:
-    path = session.write(PROGRAM)
-    assert session.cli("watch", str(path), "--by", "sample").status == 2
+    assert session.told(PROGRAM, "watch --by sample").status == 2
     with pytest.raises(ValueError, match="by="):
         gradscope.watch(Autoencoder(), to=print, by="sample")  # type: ignore[arg-type]
 

@@ -33,19 +33,6 @@ def words(finding: Finding) -> str:
     return " ".join((finding.message, *finding.evidence, finding.why, finding.remedy))
 
 
-def check(session: Session, case: Case) -> None:
-    report = session.look(case.program, command="doctor")
-    found = [one for one in report.findings if one.rule == case.rule]
-    assert len(found) == bool(case.line), [(one.rule, words(one)) for one in report.findings]
-    for one in found:
-        assert one.location is not None
-        assert one.location.line == case.line, one.location
-        for text in case.says:
-            assert text in words(one), words(one)
-        for text in case.never:
-            assert text not in words(one), words(one)
-
-
 CLIPPED = """\
 import torch
 from torch import nn
@@ -538,4 +525,14 @@ PROGRAMS = {
     ("what", "name"), [(what, name) for what, cases in PROGRAMS.items() for name in cases]
 )
 def test_what_a_finding_says(session: Session, what: str, name: str) -> None:
-    check(session, PROGRAMS[what][name])
+    case = PROGRAMS[what][name]
+    report = session.look(case.program, command="doctor")
+    found = [one for one in report.findings if one.rule == case.rule]
+    assert len(found) == bool(case.line), [(one.rule, words(one)) for one in report.findings]
+    for one in found:
+        assert one.location is not None
+        assert one.location.line == case.line, one.location
+        for text in case.says:
+            assert text in words(one), words(one)
+        for text in case.never:
+            assert text not in words(one), words(one)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
-import pickle
+import multiprocessing
 import random
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from tests.fuzz import runs
@@ -54,30 +55,24 @@ def _options() -> argparse.Namespace:
 
 
 def _shared(seed: str, options: argparse.Namespace) -> tuple[Tally, list[Path]]:
-    """Divide the programs among forks of this process; each leaves what it counted in a file."""
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
-        folder = Path(name)
-        children = []
-        for job in range(options.jobs):
-            child = os.fork()
-            if not child:
-                tally, found = _some(seed, job, options, folder / str(job))
-                (folder / f"{job}.pickle").write_bytes(pickle.dumps((tally, found)))
-                os._exit(0)
-            children.append(child)
-        for child in children:
-            os.waitpid(child, 0)
-        whole, all_found = Tally(), []
-        for job in range(options.jobs):
-            tally, found = pickle.loads((folder / f"{job}.pickle").read_bytes())
+    """Divide the programs among forks of this process."""
+    jobs = range(options.jobs)
+    whole, all_found = Tally(), []
+    with (
+        tempfile.TemporaryDirectory(prefix="fuzz-") as name,
+        ProcessPoolExecutor(len(jobs), multiprocessing.get_context("fork")) as pool,
+    ):
+        some = partial(_some, seed, options, Path(name))
+        for tally, found in pool.map(some, jobs):
             whole.add(tally)
             all_found += found
     return whole, all_found
 
 
 def _some(
-    seed: str, job: int, options: argparse.Namespace, folder: Path
+    seed: str, options: argparse.Namespace, around: Path, job: int
 ) -> tuple[Tally, list[Path]]:
+    folder = around / str(job)
     folder.mkdir()
     campaign = Campaign(folder, options.variants, options.commands)
     found = []

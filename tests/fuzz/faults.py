@@ -211,12 +211,7 @@ def _without_target() -> None:
     entry()
 
 
-FAULTS = {
-    "signals": signals,
-    "memory": memory,
-    "disk": disk,
-    "together": together,
-}
+FAULTS = {"signals": signals, "memory": memory, "disk": disk, "together": together}
 
 
 def main() -> int:

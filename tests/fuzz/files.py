@@ -12,32 +12,22 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests import forkserver
 from tests.fuzz import runs
-from tests.fuzz.process import ROOT, environment, ran
 from tests.fuzz.trial import Place, tried
 
 Asked = Mapping[str, tuple[str, Sequence[tuple[str, ...]]]]
 """Programs by name, and the commands they are run under."""
 
 
-def in_turn(programs: Asked, rest: bool = False) -> Asked:
+def in_turn(
+    programs: Asked, rest: bool = False
+) -> dict[str, tuple[str, Sequence[tuple[str, ...]]]]:
     """Every third command of each program: of one the first, the fourth and so on, of the next the
     second and so on; ``rest``: the others, which ``make test-long`` runs."""
     return {
         name: (text, [one for at, one in enumerate(commands) if ((at - number) % 3 != 0) == rest])
         for number, (name, (text, commands)) in enumerate(programs.items())
     }
-
-
-def compared(programs: Asked) -> dict[str, list[str]]:
-    """What differs between python and gradscope, for each program."""
-    asked = {name: [text, [list(one) for one in words]] for name, (text, words) in programs.items()}
-    command = forkserver.module("tests.fuzz.files")
-    done = ran(command, ROOT, environment(), json.dumps(asked), limit=None)
-    assert not done.returncode, done.stderr
-    answer: dict[str, list[str]] = json.loads(done.stdout)
-    return answer
 
 
 def main() -> None:

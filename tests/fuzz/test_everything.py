@@ -5,29 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tests import test_released, test_unchanged, test_unharmed
-from tests.fuzz.files import compared, in_turn
+from tests.fuzz.alike import alike
+from tests.fuzz.files import in_turn
 from tests.fuzz.trial import COMMANDS
 from tests.fuzz.writer import telling
 from tests.test_fuzz import ONCE_WRONG
 
 pytestmark = pytest.mark.long
 
-ASKED = {
-    **{
+test_a_program_does_what_it_does_alone = alike(
+    {
         f"{module.__name__}: {name}": asked
         for module in (test_released, test_unchanged, test_unharmed)
         for name, asked in in_turn(module.ASKED, rest=True).items()
-    },
-    **{f"kept: {name}": (telling(text), COMMANDS) for name, text in ONCE_WRONG.items()},
-}
-
-
-@pytest.fixture(scope="module")
-def differing() -> dict[str, list[str]]:
-    """What differs for each program under each of these."""
-    return compared(ASKED)
-
-
-@pytest.mark.parametrize("name", ASKED)
-def test_a_program_does_what_it_does_alone(name: str, differing: dict[str, list[str]]) -> None:
-    assert not differing[name], "\n".join(differing[name])
+    }
+    | in_turn({f"kept: {name}": (telling(text), COMMANDS) for name, text in ONCE_WRONG.items()})
+)

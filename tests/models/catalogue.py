@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from tests.bare import Plain, bytes_kept, hook, walked
-from tests.models import attention, corners, graphs, language, layers, pictures, training, vision
+from tests.models import corners, graphs, language, layers, pictures, training, vision
 
 LATEST: list[torch.Tensor] = []
 """The loss of the model that was run last, to be looked at when a program has ended."""
@@ -80,7 +80,6 @@ _PACKAGES = {
     "transformers": language.PROGRAMS,
     "torch_geometric": graphs.PROGRAMS,
     "kornia": vision.PROGRAMS,
-    "x_transformers": attention.PROGRAMS,
 }
 
 MODELS = {

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Iterator
 
 import pytest
+import torch
 
 from tests.looking import Session
 from tests.models.catalogue import MODELS, Model
@@ -13,6 +14,9 @@ from tests.models.examined import examined
 
 # What torch and the packages warn of is theirs.
 pytestmark = pytest.mark.filterwarnings("ignore")
+
+# The tensors are small, and there is a process on each core.
+torch.set_num_threads(1)
 
 Record = Callable[[str, object], None]
 

@@ -23,17 +23,6 @@ first, second = gnn.GATConv(4, 4, heads=2, dropout=0.2), gnn.GATv2Conv(8, 2, edg
 h = first(x, edges).relu()
 loss = nn.functional.cross_entropy(second(h, edges, torch.rand(8, 1)), y)
 """,
-    "GraphSAGE": """
-net = gnn.GraphSAGE(4, 8, num_layers=3, out_channels=2, norm="batch_norm", jk="cat")
-loss = nn.functional.cross_entropy(net(x, edges), y)
-""",
-    "graph isomorphism": """
-layers = [gnn.GINConv(gnn.MLP([size, 8, 8], norm=None), train_eps=True) for size in (4, 8)]
-head, h = nn.Linear(8, 2), x
-for layer in layers:
-    h = layer(h, edges).relu()
-loss = nn.functional.cross_entropy(head(gnn.global_add_pool(h, groups)), torch.tensor([0, 1]))
-""",
     "graph transformer": """
 first, norm = gnn.TransformerConv(4, 4, heads=2, edge_dim=2), gnn.GraphNorm(8)
 h = norm(first(x, edges, torch.randn(8, 2)), groups)
@@ -44,19 +33,6 @@ aggregators, scalers = ["mean", "min", "max", "std"], ["identity", "amplificatio
 net = gnn.PNAConv(4, 6, aggregators, scalers, deg=torch.tensor([0, 4, 2]))
 loss = net(x, edges).abs().mean()
 """,
-    "typed edges": """
-types = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
-first, second = gnn.RGCNConv(4, 6, 3, num_bases=2), gnn.RGCNConv(6, 2, 3)
-h = first(x, edges, types).relu()
-loss = nn.functional.cross_entropy(second(h, edges, types), y)
-""",
-    "point clouds": """
-near = gnn.MLP([8, 6, 6], norm=None)
-places = torch.randn(6, 3)
-edge, point = gnn.EdgeConv(near, aggr="max"), gnn.PointNetConv(gnn.MLP([9, 4], norm=None))
-h = edge(x, edges)
-loss = gnn.global_max_pool(point(h, places, edges), groups).exp().mean()
-""",
     "pooling by score": """
 first, pool, second = gnn.GraphConv(4, 8), gnn.TopKPooling(8, ratio=0.5), gnn.GraphConv(8, 2)
 h, fewer, _, kept, _, _ = pool(first(x, edges).relu(), edges, batch=groups)
@@ -66,18 +42,6 @@ loss = nn.functional.cross_entropy(read, torch.tensor([1, 0]))
     "gated steps, and set to set": """
 walk, read = gnn.GatedGraphConv(6, num_layers=3), gnn.Set2Set(6, processing_steps=2)
 loss = read(walk(x, edges), groups).square().sum()
-""",
-    "graph autoencoder": """
-class Encoder(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.mean, self.spread = gnn.GCNConv(4, 3), gnn.GCNConv(4, 3)
-    def forward(self, x, edges):
-        return self.mean(x, edges), self.spread(x, edges)
-model = gnn.VGAE(Encoder()).train()
-z = model.encode(x, edges)
-none = torch.tensor([[0, 2, 4], [3, 4, 1]])
-loss = model.recon_loss(z, edges, none) + model.kl_loss() / 6
 """,
     "molecules, by distances": """
 from torch_geometric.nn.models.schnet import GaussianSmearing, InteractionBlock

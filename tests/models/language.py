@@ -54,37 +54,14 @@ _CONV = (
 
 _MODELS = {
     "BERT": ("Bert", "ForMaskedLM", _ENCODER, _MASKED),
-    "RoBERTa": ("Roberta", "ForSequenceClassification", _ENCODER, _SENTENCES),
     "ALBERT": ("Albert", "ForMaskedLM", f"{_ENCODER}, embedding_size=8", _MASKED),
-    "ELECTRA": ("Electra", "ForMaskedLM", f"{_ENCODER}, embedding_size=8", _MASKED),
-    "DistilBERT": (
-        "DistilBert",
-        "ForMaskedLM",
-        "vocab_size=64, dim=16, n_layers=2, n_heads=2, hidden_dim=32, max_position_embeddings=32",
-        _MASKED,
-    ),
     "DeBERTa v2": (
         "DebertaV2",
         "ForSequenceClassification",
         f"{_ENCODER}, relative_attention=True, pos_att_type=['p2c', 'c2p'], position_buckets=8",
         _SENTENCES,
     ),
-    "ModernBERT": (
-        "ModernBert",
-        "ForMaskedLM",
-        f"{_ENCODER}, pad_token_id=0, local_attention=4, eos_token_id=1, bos_token_id=2, "
-        "cls_token_id=1, sep_token_id=1",
-        _MASKED,
-    ),
     "GPT-2": ("GPT2", "LMHeadModel", "vocab_size=64, n_embd=16, n_layer=2, n_head=2", _CAUSAL),
-    "GPT-NeoX": ("GPTNeoX", "ForCausalLM", f"{_ENCODER}", _CAUSAL),
-    "OPT": (
-        "OPT",
-        "ForCausalLM",
-        "vocab_size=64, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, ffn_dim=32, "
-        "word_embed_proj_dim=8",
-        _CAUSAL,
-    ),
     "BLOOM": (
         "Bloom",
         "ForCausalLM",
@@ -99,9 +76,7 @@ _MODELS = {
         f"{_GROUPED}, num_local_experts=3, output_router_logits=True",
         _CAUSAL,
     ),
-    "Qwen 2": ("Qwen2", "ForCausalLM", _GROUPED, _CAUSAL),
     "Gemma 2": ("Gemma2", "ForCausalLM", f"{_GROUPED}, head_dim=8, sliding_window=4", _CAUSAL),
-    "Phi": ("Phi", "ForCausalLM", f"{_SMALL}, vocab_size=64", _CAUSAL),
     "Mamba": (
         "Mamba",
         "ForCausalLM",
@@ -116,7 +91,6 @@ _MODELS = {
         _TRANSLATED,
     ),
     "BART": ("Bart", "ForConditionalGeneration", _SEQ2SEQ, _TRANSLATED),
-    "Pegasus": ("Pegasus", "ForConditionalGeneration", _SEQ2SEQ, _TRANSLATED),
     "Whisper": (
         "Whisper",
         "ForConditionalGeneration",
@@ -126,7 +100,6 @@ _MODELS = {
         "loss = model(torch.randn(2, 8, 20), labels=torch.randint(3, 64, (2, 6))).loss",
     ),
     "wav2vec 2": ("Wav2Vec2", "ForCTC", f"{_SMALL}, {_CONV}", _HEARD),
-    "HuBERT": ("Hubert", "ForCTC", f"{_SMALL}, {_CONV}", _HEARD),
     "ViT": ("ViT", "ForImageClassification", _PATCHES, _SEEN),
     "ConvNeXt": (
         "ConvNext",

@@ -22,35 +22,11 @@ words = torch.randint(20, (3, 7))
 out, _ = lstm(embed(words))
 loss = nn.functional.cross_entropy(head(out).flatten(0, 1), words.flatten(), ignore_index=0)
 """,
-    "GRU with packing": """
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-gru, head = nn.GRU(4, 6, batch_first=True), nn.Linear(6, 1)
-packed = pack_padded_sequence(torch.randn(3, 5, 4), torch.tensor([5, 3, 2]), batch_first=True)
-out, last = gru(packed)
-padded, lengths = pad_packed_sequence(out, batch_first=True)
-loss = head(padded).squeeze(-1).square().sum() / lengths.sum() + last.abs().mean()
-""",
     "transformer, encoder and decoder": """
 net = nn.Transformer(8, 2, 1, 2, 16, dropout=0.1, batch_first=True)
 source, target = torch.randn(2, 6, 8), torch.randn(2, 4, 8)
 causal = nn.Transformer.generate_square_subsequent_mask(4)
 loss = (net(source, target, tgt_mask=causal) - target).pow(2).mean()
-""",
-    "attention, with tied weights": """
-class Attention(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.heads, self.mix = heads, nn.Linear(width, 3 * width, bias=False)
-        self.norm, self.out = nn.RMSNorm(width), nn.Linear(width, width)
-    def forward(self, x):
-        parts = self.mix(self.norm(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        seen = nn.functional.scaled_dot_product_attention(*parts, is_causal=True)
-        return x + self.out(seen.transpose(1, 2).flatten(2))
-embed, head = nn.Embedding(16, 8), nn.Linear(8, 16, bias=False)
-head.weight = embed.weight
-words = torch.randint(16, (2, 6))
-h = nn.Sequential(Attention(8, 2), Attention(8, 4))(embed(words))
-loss = nn.functional.cross_entropy(head(h)[:, :-1].reshape(-1, 16), words[:, 1:].reshape(-1))
 """,
     "translation with additive attention": """
 encoder, decoder = nn.GRU(4, 6, batch_first=True, bidirectional=True), nn.GRUCell(16, 6)
@@ -111,16 +87,5 @@ for moment in range(8):
     state = kept[:, moment] * state + width[:, moment] * into(x)[:, moment]
     states.append(state)
 loss = out(torch.stack(states, 1)).square().mean() + width.cumsum(1).mean()
-""",
-    "normalising flow": """
-nets = nn.ModuleList(nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 4)) for _ in range(3))
-z, volume = torch.randn(5, 4), 0
-for net in nets:
-    still, moved = z.split(2, 1)
-    scale, shift = net(still).chunk(2, 1)
-    scale = scale.tanh()
-    z = torch.cat([moved * scale.exp() + shift, still], 1).roll(1, 1)
-    volume = volume + scale.sum(1)
-loss = -(torch.distributions.Normal(0, 1).log_prob(z).sum(1) + volume).mean()
 """,
 }

@@ -11,30 +11,6 @@ net = nn.Sequential(
 out = net(torch.randn(3, 1, 12, 12))
 loss = nn.functional.nll_loss(out.log_softmax(1), torch.tensor([1, 2, 0]))
 """,
-    "U-Net": """
-def block(inside, outside):
-    return nn.Sequential(
-        nn.Conv2d(inside, outside, 3, padding=1), nn.InstanceNorm2d(outside, affine=True),
-        nn.LeakyReLU(0.2),
-    )
-class UNet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.down = nn.ModuleList([block(1, 4), block(4, 8)])
-        self.bottom, self.last = block(8, 16), nn.Conv2d(4, 2, 1)
-        self.up = nn.ModuleList([nn.ConvTranspose2d(16, 8, 2, 2), nn.ConvTranspose2d(8, 4, 2, 2)])
-        self.merge = nn.ModuleList([block(16, 8), block(8, 4)])
-    def forward(self, x):
-        kept = []
-        for down in self.down:
-            kept.append(x := down(x))
-            x = nn.functional.max_pool2d(x, 2)
-        x = self.bottom(x)
-        for up, merge in zip(self.up, self.merge):
-            x = merge(torch.cat([up(x), kept.pop()], 1))
-        return self.last(x)
-loss = nn.functional.cross_entropy(UNet()(torch.randn(2, 1, 16, 16)), torch.randint(2, (2, 16, 16)))
-""",
     "MobileNet": """
 class Inverted(nn.Module):
     def __init__(self, width):

@@ -38,14 +38,6 @@ x, noise, t = torch.randn(8, 4), torch.randn(8, 4), torch.randint(10, (8,))
 noisy = kept[t, None].sqrt() * x + (1 - kept[t, None]).sqrt() * noise
 loss = nn.functional.mse_loss(net(noisy + time(t)), noise)
 """,
-    "contrast of two views": """
-net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
-x = torch.randn(5, 4)
-views = torch.cat([x + 0.1 * torch.randn_like(x), x + 0.1 * torch.randn_like(x)])
-z = nn.functional.normalize(net(views), dim=1)
-alike = (z @ z.T / 0.5).masked_fill(torch.eye(10, dtype=torch.bool), -1e9)
-loss = nn.functional.cross_entropy(alike, torch.arange(10).roll(5))
-""",
     "triplets through a siamese network": """
 tower = nn.Sequential(nn.Linear(5, 6), nn.CELU(), nn.Linear(6, 3))
 here, near, far = (tower(torch.randn(4, 5)) for _ in range(3))
@@ -92,16 +84,6 @@ color, density = net(waves).split([3, 1], -1)
 opaque = 1 - torch.exp(-nn.functional.softplus(density.squeeze(-1)) * 0.3)
 passed = torch.cumprod(1 - opaque + 1e-10, 1)
 loss = ((opaque * passed)[..., None] * color.sigmoid()).sum(1).sub(0.5).square().mean()
-""",
-    "policy gradient": """
-from torch.distributions import Categorical
-policy, value = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)), nn.Linear(3, 1)
-states, rewards = torch.randn(7, 3), torch.rand(7)
-chosen = Categorical(logits=policy(states))
-action = chosen.sample()
-gain = rewards.flip(0).cumsum(0).flip(0) - value(states).squeeze(1)
-loss = -(chosen.log_prob(action) * gain.detach() + 0.01 * chosen.entropy()).mean()
-loss = loss + gain.square().mean()
 """,
     "distillation": """
 teacher, pupil = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3)), nn.Linear(4, 3)

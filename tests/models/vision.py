@@ -54,21 +54,6 @@ changes = kornia.augmentation.AugmentationSequential(
 net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 loss = nn.functional.cross_entropy(net(changes(images)), torch.tensor([0, 3]))
 """,
-    "cameras": """
-turn = nn.Parameter(0.1 * torch.randn(2, 3))
-rotation = kornia.geometry.axis_angle_to_rotation_matrix(turn)
-camera = torch.tensor([[10.0, 0, 6], [0, 10, 6], [0, 0, 1]])
-points = torch.randn(2, 5, 3) @ rotation.mT + torch.tensor([0.0, 0, 5])
-seen = kornia.geometry.project_points(points, camera.expand(2, 5, 3, 3))
-back = kornia.geometry.rotation_matrix_to_quaternion(rotation)
-loss = (seen - 6).square().mean() + back.square()[:, 1:].sum()
-""",
-    "corners": """
-gray = kornia.color.rgb_to_grayscale(images)
-strength = kornia.feature.harris_response(gray) + kornia.feature.gftt_response(gray)
-places = kornia.geometry.spatial_soft_argmax2d(strength)
-loss = places.square().mean() + strength.mean()
-""",
     "changed shape and brightness": """
 strength = nn.Parameter(torch.tensor([0.1, 0.3]))
 h = kornia.enhance.adjust_gamma(images, 1 + strength)
