@@ -215,6 +215,18 @@ def test_a_matrix_that_is_not_as_torch_assumes_makes_the_gradient_wrong(session:
     assert "reads one triangle of its operand" in checks.leaves[0].reason
 
 
+def test_what_reads_a_part_of_a_matrix_reads_no_triangle(session: Session) -> None:
+    # Of the three rows the last is kept, so that what is above the diagonal is not read.
+    text = (
+        f"{HEAD}x = torch.randn(3, 3, requires_grad=True)\n"
+        "index = torch.tensor([[0, 0, 1]] * 3)\n"
+        "torch.zeros(2, 3).scatter(0, index, x).square().sum().backward()"
+    )
+    _, checks = checked(session, text)
+    assert verdicts(checks) == {"right", "wrong"}
+    assert not any("triangle" in one.reason for one in (*checks.calls, *checks.leaves))
+
+
 def test_a_function_is_granted_what_it_hands_a_symmetric_matrix_on_to(session: Session) -> None:
     forward = "x = torch.cholesky_solve(b, torch.linalg.cholesky(a)); "
     forward += "ctx.save_for_backward(a, x); x"
