@@ -148,7 +148,7 @@ class _Strip:
         for end, x, side in ((low, LEFT, "start"), (high, WIDTH, "end")):
             _text(into, numbers.number(end), {"x": f"{x}", "y": below, "text-anchor": side})
         _text(into, "‖g‖ by depth", {"x": f"{LEFT}", "y": "-5"})
-        shown = [("— median", LEFT, 2), ("▮ range", LEFT, 3)]
+        shown = [("— median", LEFT, 2), ("▮ 5–95 %", LEFT, 3)]
         if any(row.leaf is not None for row in self.rows):
             shown.append(("· leaf", WIDTH, 2))
         if any(row.zero for row in self.rows):
