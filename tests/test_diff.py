@@ -300,6 +300,26 @@ def test_what_one_side_has_more_is_in_the_modules_of_both(more_in: str, session:
     assert shares == sorted(shares, reverse=True) and len(shares) > 3
 
 
+TWICE = """
+import torch
+w = torch.tensor([3.0, 4.0], requires_grad=True)
+loss = (w * 3).sum() + (w * 5).sum()
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize("hooked", ["A", "B"])
+def test_what_a_hook_makes_of_a_leaf_is_compared(hooked: str, session: Session) -> None:
+    changed = TWICE.replace("loss =", "w.register_hook(lambda g: g * 100)\nloss =")
+    sides = (changed, TWICE) if hooked == "A" else (TWICE, changed)
+    out = session.cli("diff", *both(session, *sides), "--format", "tree").out
+    assert "different: what arrives at 1 leaf differs" in out
+    norms = ["1131", "11.31"] if hooked == "A" else ["11.31", "1131"]
+    assert out.splitlines()[-1].split() == ["●", "w", "[2]", *norms, "99%"]
+    # The rows are edges, which are the same.
+    assert re.search(r"● w +\[2\] +4.243 +4.243", out)
+
+
 def _norms(path: str) -> list[tuple[str, str]]:
     """What each leaf gets, by its name."""
     report = storage.load(path)

@@ -29,6 +29,9 @@ from gradscope.filesystem import is_installed, is_standard
 from gradscope.handlers import HandlersWait, let_pass
 from gradscope.patched import Original, by_way_of
 
+# Those of a program that replaces them are for its own calls.
+_of_python, _to_python = random.getstate, random.setstate
+
 PACKAGE = str(Path(__file__).parents[1]) + "/"
 
 cuda: Any = torch.cuda
@@ -100,16 +103,18 @@ functions_on: Callable[[], AbstractContextManager[Any]] = torch._C._EnableTorchF
 def random_kept() -> Iterator[None]:
     """The random states of python, numpy and torch on the CPU are afterwards as they were."""
     # Not imported for this: who has not imported it draws no numbers from it.
-    numpy = sys.modules.get("numpy")
-    of_python, of_torch = random.getstate(), torch.get_rng_state()
-    of_numpy = None if numpy is None else numpy.random.get_state()
+    numpy = getattr(sys.modules.get("numpy"), "random", None)
+    ask, put = (getattr(numpy, name, None) for name in ("get_state", "set_state"))
+    of_python, of_torch = _of_python(), torch.get_rng_state()
+    # Of another generator than the usual one numpy would warn.
+    of_numpy = ask(legacy=False) if ask and put else None
     try:
         yield
     finally:
-        random.setstate(of_python)
+        _to_python(of_python)
         torch.set_rng_state(of_torch)
-        if of_numpy is not None:
-            sys.modules["numpy"].random.set_state(of_numpy)
+        if put and of_numpy is not None:
+            put(of_numpy)
 
 
 @contextmanager

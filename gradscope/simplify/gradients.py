@@ -89,7 +89,7 @@ class Sums:
     def residual(self, node: int, output: int = 0) -> float | None:
         """How much of what arrives there came through a skip: its share of Σ ‖gᵢ‖, where one part
         comes straight from an addition and all others through what was added; else None."""
-        known = ((self.graph.edges[number], number) for number in self.edges_into.get(node, ()))
+        known = ((self.graph.edges[number], number) for number in self._edges_into.get(node, ()))
         edges = {edge.source: number for edge, number in known if edge.output == output}
         start = min((s for s in edges if self.graph.nodes[s].short_op == "Add"), default=None)
         if start is None or not 1 < len(edges) <= MOST_PARTS or node in self._altered:
@@ -108,7 +108,7 @@ class Sums:
         """Whether a gradient comes to a node from another; not where the way is too long."""
         waiting, seen = [node], {node}
         for one in waiting:
-            above = {self.graph.edges[number].source for number in self.edges_into.get(one, ())}
+            above = {self.graph.edges[number].source for number in self._edges_into.get(one, ())}
             if start in above or len(waiting) > LONGEST_BRANCH:
                 return start in above
             # Who is above has a lower number, so nothing beyond the start leads back to it.
@@ -121,7 +121,7 @@ class Sums:
         return set(self.backward.altered)
 
     @cached_property
-    def edges_into(self) -> dict[int, list[int]]:
+    def _edges_into(self) -> dict[int, list[int]]:
         return _edges_of(self.graph, "target")
 
     @cached_property
@@ -197,7 +197,7 @@ class ViewGradients(Sums):
         into: Iterable[int] = chain.from_iterable(link.edges for link in links)
         if item.kind == "leaf":
             # A link into it may show what arrives at an operation before it.
-            into = chain.from_iterable(self.edges_into.get(node, ()) for node in item.members)
+            into = chain.from_iterable(self._edges_into.get(node, ()) for node in item.members)
         edges = (self.graph.edges[edge] for edge in into)
         roots = (self.graph.roots[index] for index in self._seeds.get(item.id, ()))
         found = Counter((edge.target, edge.output) for edge in edges)
@@ -246,7 +246,7 @@ class ViewGradients(Sums):
         """What comes to an output of a node, without what others of these nodes send there."""
         node, output = place
         edges = self.graph.edges
-        into = [edge for edge in self.edges_into.get(node, ()) if edges[edge].output == output]
+        into = [edge for edge in self._edges_into.get(node, ()) if edges[edge].output == output]
         outside = [edge for edge in into if edges[edge].source not in nodes]
         if len(outside) == len(into):
             return self.backward.at(node, output)
@@ -259,7 +259,7 @@ class ViewGradients(Sums):
         places = {
             (node, self.graph.edges[edge].output)
             for node in sorted(nodes)
-            for edge in self.edges_into.get(node, ())
+            for edge in self._edges_into.get(node, ())
             if self.graph.edges[edge].source not in nodes
         }
         places |= {(root.node, root.output) for root in self.graph.roots if root.node in nodes}

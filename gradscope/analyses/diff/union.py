@@ -30,12 +30,14 @@ from gradscope.model.report import (
 class Union:
     """The report to draw, and for each of its nodes and edges where it comes from.
 
-    ``nodes`` holds (node of A or None, node of B or None), ``edges`` likewise.
+    ``nodes`` holds (node of A or None, node of B or None), ``edges`` likewise; ``leaves`` are the
+    nodes to draw for A's leaves.
     """
 
     report: Report
     nodes: tuple[tuple[int | None, int | None], ...]
     edges: tuple[tuple[int | None, int | None], ...]
+    leaves: tuple[int, ...]
 
 
 class _Way(NamedTuple):
@@ -66,7 +68,9 @@ def union(a: Report, b: Report, comparison: Comparison) -> Union:
     ways = [way._replace(edge=_moved(way.edge, number)) for way in ways]
     ways.sort(key=lambda way: (way.edge.source, way.edge.slot, way.edge.target, way.edge.output))
     sources = tuple(origin[old] for old in order)
-    return Union(_report(a, b, sources, ways), sources, tuple((way.a, way.b) for way in ways))
+    leaves = tuple(number[leaf.node] for leaf in a.graph.leaves)
+    edges = tuple((way.a, way.b) for way in ways)
+    return Union(_report(a, b, sources, ways), sources, edges, leaves)
 
 
 def passes(a: Report, b: Report, both: Union) -> tuple[BackwardPass, ...]:

@@ -41,7 +41,6 @@ from gradscope.render.words.text import BADGES, Glyphs, cells
 from gradscope.render.words.text import INKS as INKS_OF
 from gradscope.simplify.gradients import ViewGradients, middle
 from gradscope.simplify.view import Item
-from gradscope.words import count
 
 if TYPE_CHECKING:
     from gradscope.render.drawing.beside import Calls, TermShares
@@ -162,20 +161,22 @@ class Cells:
 
     def _at_call(self, row: TreeRow, gradients: ViewGradients) -> GradientInfo | None:
         item = self.scene.view.items[row.item]
-        notes = notes_of(self.scene, item, gradients)
+        own, notes = notes_of(self.scene, item), notes_of(self.scene, item, gradients)
         if row.kind == "note":
             # A hook that ran at one call only has a row of its own there.
-            note = notes[row.note] if row.note < len(notes) else Note()
-            return self._flow(row, gradients) if note.is_whole else note.total
+            total = notes[row.note].total if row.note < len(notes) else None
+            return self._flow(row, gradients) if own[row.note].is_whole else total
         if item.template is not None:
             return middle(self._by_rounds(row, item, gradients))
-        return self._arriving(row, notes) or self._flow(row, gradients)
+        return self._arriving(row, own, notes) or self._flow(row, gradients)
 
-    def _arriving(self, row: TreeRow, notes: Sequence[Note]) -> GradientInfo | None:
-        """All that arrives at the item of a row, where its notes tell what comes along each edge;
-        of a reference only the edge is meant."""
-        told = (note.total for note in notes if note.is_whole and row.kind == "definition")
-        return next(told, None)
+    def _arriving(
+        self, row: TreeRow, own: Sequence[Note], notes: Sequence[Note]
+    ) -> GradientInfo | None:
+        """All that arrives at the item of a row by the notes of one call, where its ``own`` tell
+        what comes along each edge; of a reference only the edge is meant."""
+        is_whole = row.kind == "definition" and any(note.is_whole for note in own)
+        return next((note.total for note in notes if note.total), None) if is_whole else None
 
     def _of(self, row: TreeRow) -> list[Cell]:
         item = self.scene.view.items[row.item]
@@ -184,7 +185,7 @@ class Cells:
             return self._note(row, notes[row.note])
         if item.template is not None:
             return self._of_template(row, item)
-        info = self._arriving(row, notes) or self._flow(row, self.scene.gradients)
+        info = self._arriving(row, notes, notes) or self._flow(row, self.scene.gradients)
         tensor = self._tensor(row)
         return [self._name(row, item), self._told(row, item), *self._body(item, info, tensor)]
 
@@ -272,20 +273,26 @@ class Cells:
         name = (Part(f"{row.lead}{sign} ", "dim", "never"), Part(note.title))
         return [
             name,
-            Part(note.remark or (f"sum of {parts_of(note)}" if note.parts else ""), "dim"),
+            Part(note.remark or self._sum_of(note), "dim"),
             self._shape(note.tensor),
             self._value(note.tensor, asked=True) if note.total is None else "",
             *self._gradient(note.total, note.tensor),
             Part((note.hook or "").rpartition("/")[2], "dim", "start"),
         ]
 
+    def _sum_of(self, note: Note) -> str:
+        # In a comparison they are others on either side.
+        of = "" if self.scene.options.sides else f" of {parts_of(note)}"
+        return f"sum{of}" if note.parts else ""
+
     def _of_row(self, row: TreeRow, note: Note) -> list[Cell]:
         """The cells of what comes along the edge on which the row of an item stands."""
-        words = f"given, beside {count(note.parts - note.is_given, 'edge')}"
-        if row.link != ROOT:
+        if row.link == ROOT:
+            others = note._replace(parts=note.parts - 1, given=note.given - 1)
+            words = f"given, beside {parts_of(others)}"
+        else:
             words = f"{len(self.scene.view.links[row.link].edges):,} of {parts_of(note)}"
-        # In a comparison they may be others on either side.
-        words = "" if self.scene.options.sides else note.remark or words
+        words = note.remark or words
         name = Part(f"{row.lead}{self.glyphs.edge} ", "dim", "never")
         info = self._flow(row, self.scene.gradients)
         return [

@@ -7,6 +7,7 @@ Must not know of any one format.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import starmap
@@ -172,10 +173,10 @@ def hooked(place: str) -> str:
 class Note(NamedTuple):
     """A row that is no edge.  ``total`` is set on sums; ``tensor`` is what the row is about.
     ``hook``: where the hook is that has made the total of what arrived; "" where that is not known.
-    A sum has ``parts``; one that ``is_given`` at a root came along no edge.  Where it ``is_whole``,
-    all that arrives, the row of the item tells it, and the note what comes along the edge on which
-    that row stands.  A note ``across`` all columns has only its remark, after a
-    strip of its ``rounds``."""
+    A sum has ``parts``; those that are ``given`` at roots came along no edge. Where it
+    ``is_whole``, all that arrives, the row of the item tells it, and the note what comes along the
+    edge on which that row stands. A note ``across`` all columns has only its remark, after a strip
+    of its ``rounds``."""
 
     title: str = ""
     tensor: TensorInfo | None = None
@@ -185,7 +186,7 @@ class Note(NamedTuple):
     rounds: tuple[Round, ...] = ()
     across: bool = False
     parts: int = 0
-    is_given: bool = False
+    given: int = 0
     is_whole: bool = False
 
 
@@ -257,11 +258,12 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
     if len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2 and hook is None:
         return []
     arrivals = gradients.arrivals(item)
-    given = {(root.node, root.output) for root in scene.graph.roots}
+    given = Counter((root.node, root.output) for root in scene.graph.roots)
     if item.folded:
         told = _marked(scene, meeting(scene, item))
         parts = sum(arrivals.values())
-        return [Note("", None, gradients.entering(item), told, parts=parts, is_whole=True)]
+        whole = not scene.options.sides
+        return [Note("", None, gradients.entering(item), told, parts=parts, is_whole=whole)]
     return [
         Note(
             f"[{place[1]}]" if place[1] else "",
@@ -270,8 +272,9 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
             _arriving(scene, gradients, place, amount) if hook is None else HOOKED,
             hook=hook,
             parts=amount,
-            is_given=place in given,
-            is_whole=hook is None and len(arrivals) == 1,
+            given=given[place],
+            # How far two sides lie apart is known of edges.
+            is_whole=hook is None and len(arrivals) == 1 and not scene.options.sides,
         )
         for place, amount in arrivals.items()
         if amount > 1 or hook is not None
@@ -279,8 +282,10 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
 
 
 def parts_of(note: Note) -> str:
-    """``3 edges``, ``1 edge and the given``: what a sum is of."""
-    return count(note.parts - note.is_given, "edge") + " and the given" * note.is_given
+    """``3 edges``, ``1 edge and the given``, ``2 given``: what a sum is of."""
+    edges = note.parts - note.given
+    given = "the given" if note.given == 1 else f"{note.given} given" if note.given else ""
+    return " and ".join(filter(None, (count(edges, "edge") if edges else "", given)))
 
 
 def _arriving(scene: Scene, gradients: ViewGradients, place: tuple[int, int], amount: int) -> str:

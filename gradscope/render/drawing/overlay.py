@@ -23,7 +23,7 @@ from gradscope.render.words.text import shorten
 from gradscope.words import one_line
 
 if TYPE_CHECKING:
-    from gradscope.analyses.diff.comparison import Comparison, Distance, EdgeDifference
+    from gradscope.analyses.diff.comparison import Comparison, Distance
     from gradscope.analyses.diff.union import Union
 
 ONLY_A, ONLY_B, CHANGED = "#c2185b", "#6d28d9", "#0f766e"
@@ -59,17 +59,19 @@ def overlay(comparison: Comparison, both: Union) -> Overlay:
         if a is None or b is None:
             edges[new] = _ALONE["A" if b is None else "B"]
         elif a in differing:
-            edges[new] = mark = _shade(differing[a])
+            edges[new] = mark = _shade(differing[a].distance)
             target = both.report.graph.edges[new].target
             if target not in nodes or nodes[target].weight < mark.weight:
                 nodes[target] = Mark(SHADES[INKS.index(mark.color)], "", mark.weight, fill=True)
+    apart_leaves = ((one.a, one.gradient) for one in comparison.differing_leaves())
+    leaves = {both.leaves[leaf]: _shade(found) for leaf, found in apart_leaves if found}
     names = [shorten(name, LONGEST_NAME, "…", keep_end=True) for name in comparison.names]
     sides = zip("AB", names, strict=True)
     key = [replace(_ALONE[side], words=f"only in {side}, {name}") for side, name in sides]
     steps = zip(SHADES, ("under 1 %", "under 50 %", "more"), strict=True)
     key += [Mark(shade, words) for shade, words in steps]
     key.append(Mark("", MEASURE + _by_norms(edges.values())))
-    return Overlay("B ÷ A", "", nodes, edges, is_ratio=True, key=key)
+    return Overlay("B ÷ A", "", nodes, edges, leaves, is_ratio=True, key=key)
 
 
 def _by_norms(marks: Iterable[Mark]) -> str:
@@ -78,10 +80,10 @@ def _by_norms(marks: Iterable[Mark]) -> str:
     return "; ≥: at least, by norms alone" if is_said else ""
 
 
-def _shade(edge: EdgeDifference) -> Mark:
-    relative = float(edge.distance.relative)
+def _shade(distance: Distance) -> Mark:
+    relative = float(distance.relative)
     step = 2 if not relative < 0.5 else 1 if relative >= 0.01 else 0
-    return Mark(INKS[step], apart(edge.distance), weight=min(relative, 1) if relative > 0 else 1)
+    return Mark(INKS[step], apart(distance), weight=min(relative, 1) if relative > 0 else 1)
 
 
 def apart(distance: Distance) -> str:

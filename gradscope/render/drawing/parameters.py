@@ -13,7 +13,7 @@ from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.plain import Number, number
 from gradscope.model.report import GradientInfo, Leaf, State
-from gradscope.render.drawing.facts import cancelling, difference, hooked, marked
+from gradscope.render.drawing.facts import cancelling, difference, hooked
 from gradscope.render.drawing.scale import BAD_INK, size_cell
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers
@@ -201,12 +201,13 @@ class LeafTable(Writer):
         if not self.positions:
             return []
         shown, columns = self.positions, [*self.columns]
+        if self.options.sides:
+            shown = sorted(shown, key=self._differing)
+            columns[0] = replace(columns[0], title="leaf, largest difference first")
         if len(shown) + 1 > most:
-            is_compared = bool(self.options.sides)
-            if self.calls is None or is_compared:
-                shown = sorted(shown, key=self._differing if is_compared else self._place)
-                what = "largest difference" if is_compared else "largest"
-                columns[0] = replace(columns[0], title=f"leaf, {what} first")
+            if self.calls is None:
+                shown = sorted(shown, key=self._place)
+                columns[0] = replace(columns[0], title="leaf, largest first")
             shown = shown[: max(most - 2, 1)]
         lines = list(self.table(columns, map(self.cells, shown)))
         return [*lines, *self.more(len(self.positions) - len(shown), "leaf")]
@@ -228,9 +229,8 @@ class LeafTable(Writer):
         overlay, node = self.options.overlay, self.scene.graph.leaves[position].node
         if overlay is None:
             return None
-        known = overlay.nodes.get(node)
-        arriving = self.gradients.edges_into.get(node, ())
-        return known if known and known.words else marked(overlay.edges, arriving)
+        alone = overlay.nodes.get(node)
+        return alone if alone and alone.words else overlay.leaves.get(node)
 
     def cells(self, position: int) -> list[Cell]:
         """The cells of a leaf."""

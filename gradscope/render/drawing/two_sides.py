@@ -57,7 +57,9 @@ def _parts(found: Comparison) -> list[str]:
     differing = len([edge for edge in found.differing_edges() if edge.a >= 0])
     if differing:
         parts.append(f"{differing:,} of {count(found.compared, 'gradient')} differ")
-    return parts
+    # A hook of a leaf is on no edge.
+    leaves = "" if parts else count(len(found.differing_leaves()), "leaf")
+    return parts or [f"what arrives at {leaves} differs"]
 
 
 def _which(found: Comparison, what: What) -> str:

@@ -143,7 +143,10 @@ class Marks:
         is_of_ops = any(self._scene.graph.nodes[node].kind != "leaf" for node in inside)
         spot = next(found, None)
         if spot is None:
-            return self.of_leaves(inside) if item.folded and is_of_ops else None
+            told = self.of_leaves(inside) if item.folded and is_of_ops else None
+            # Beside what is drawn once it is said how often.
+            alike = f" ×{self._scene.times(item):,}: " if item.template is not None else ""
+            return told and told._replace(words=told.words.replace(alike or ": ", ": ", 1))
         if item.template is None:
             return spot
         place = item.round_of()[spot.node]

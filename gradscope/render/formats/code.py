@@ -225,7 +225,7 @@ class _Code(Head):
         return (
             *before,
             Part(f"{gap}{sign} ", "green", "never"),
-            Part(name, "green", "start"),
+            Part(name, "green", "never" if len(positions) > MOST_NAMED else "start"),
             Part(f" {size}".rstrip(), "green", "never"),
             Part(more, "green"),
         )
