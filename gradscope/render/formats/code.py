@@ -211,7 +211,8 @@ class _Code(Head):
         dots = self.glyphs.ellipsis
         paths = (next(iter(scene.graph.leaves[one].names), "?") for one in positions)
         names = [path if len(path) <= LONG_PATH else f"{dots}{short(path)}" for path in paths]
-        if len(names) > MOST_NAMED:
+        is_count = len(names) > MOST_NAMED
+        if is_count:
             names = [count(len(names), "leaf")]
             each = [odd(infos, self.glyphs.bad), span(infos, FEW_DIGITS)] if infos else []
             sizes = [" · ".join(filter(None, each))]
@@ -225,8 +226,8 @@ class _Code(Head):
         return (
             *before,
             Part(f"{gap}{sign} ", "green", "never"),
-            Part(name, "green", "never" if len(positions) > MOST_NAMED else "start"),
-            Part(f" {size}".rstrip(), "green", "never"),
+            Part(name, "green", "never" if is_count else "start"),
+            Part(f" {size}".rstrip(), "green", "whole" if is_count else "never"),
             Part(more, "green"),
         )
 
