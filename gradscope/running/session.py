@@ -95,7 +95,11 @@ def run(program: Program, asked: Request | Examination, member: Member = ALONE) 
             raise
         return Outcome(ending)
     if isinstance(outcome.error, NoGraph) and others.have_run:
-        outcome.error = _made_elsewhere()
+        outcome.error = NoGraph(
+            "no autograd graph is left in this process, and what the program did in its child "
+            "processes is not watched",
+            "name the function that trains, to have it called in this process: FILE.py::FUNCTION",
+        )
     # One that has computed something and then leaves with a status is answered all the same.
     made_nodes = bool(seers) and seers[0].recorder.has_made_nodes
     if isinstance(ending.exception, SystemExit) and ending.status and not made_nodes:
@@ -178,14 +182,6 @@ def no_torch(what: str) -> NoGraph:
         )
     return NoGraph(
         f"{what}: the program did not import torch", "point gradscope at a PyTorch program"
-    )
-
-
-def _made_elsewhere() -> NoGraph:
-    return NoGraph(
-        "no autograd graph is left in this process, and what the program did in its child "
-        "processes is not watched",
-        "name the function that trains, to have it called in this process: FILE.py::FUNCTION",
     )
 
 
