@@ -137,16 +137,12 @@ def _finish(
     outcome = Outcome(ending, seer.report, seer.error)
     if isinstance(asked, Request):
         watcher = cast("Watcher", seer)
-        outcome.stopped = _cut_short(watcher.stopped, program)
+        stopped = watcher.stopped
+        # What was stopped at its end was not cut short.
+        if stopped and (not stopped.is_last or stopped.outermost in program.ready.followed):
+            outcome.stopped = stopped
         _tell_other_threads(outcome, watcher)
     return outcome
-
-
-def _cut_short(stopped: StoppedAt | None, program: Program) -> StoppedAt | None:
-    """Where the program was stopped; None where that was its end."""
-    if stopped is None or not stopped.is_last or stopped.outermost in program.ready.followed:
-        return stopped
-    return None
 
 
 def _tell_other_threads(outcome: Outcome, watcher: Watcher) -> None:
