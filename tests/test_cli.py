@@ -311,10 +311,26 @@ def test_of_several_results_of_a_function_one_has_to_speak_for_itself(session: S
         """
     )
     told = session.cli("trace", "program.py::one")
-    assert "the target gives 2 tensors; this is _[1] [], the only scalar" in told.out
+    assert "the target gives 2 results; this is _[1], the only scalar" in told.out
     refused = session.cli("trace", "program.py::none")
     assert (refused.status, refused.out) == (2, "")
-    assert refused.err.splitlines()[1] == "gradscope: choose one: --root '_[0]'"
+    assert refused.err.splitlines()[-1] == "gradscope: choose one: --root '_[0]'"
+
+
+def test_a_result_that_no_variable_holds_is_told_by_its_line(session: Session) -> None:
+    session.write(
+        """
+        import torch
+        w = torch.ones(3, requires_grad=True)
+        class Box:
+            __slots__ = ("held",)
+        box, y = Box(), w * 2
+        box.held = w.sum()
+        """
+    )
+    told = session.cli("trace", "program.py")
+    assert told.status == 0
+    assert "this is (no name) [] program.py:6" in told.out
 
 
 def test_who_has_to_give_a_gradient_is_told_of_which_result(session: Session) -> None:

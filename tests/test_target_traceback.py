@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import gradscope.target
-from gradscope.target import clean
+from gradscope.target import clean, cleaning
 from tests import forkserver
 from tests.fuzz.process import ran
 
@@ -46,7 +46,7 @@ def start():
 
 DRIVER = """
 import pathlib, sys
-from gradscope.target import Program, clean, parse_target
+from gradscope.target import Program, clean, cleaning, parse_target
 
 def watch():
     import watcher
@@ -56,7 +56,8 @@ own = pathlib.Path(__file__).parent
 sys.path.append(str(own))
 ending = Program.prepare(parse_target(sys.argv[1])).run(on_torch=watch)
 sys.modules["watcher"].mode.__exit__(None, None, None)
-clean(ending.exception, own)
+cleaning._OWN = str(own)
+clean(ending.exception)
 ending.show()
 ending.finish()
 """
@@ -213,8 +214,9 @@ def interrupt_at(wanted, name):
     ],
 )
 def test_an_interrupt_on_the_way_to_us_or_back_shows_no_detour(
-    event: str, name: str, tmp_path: Path
+    event: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(cleaning, "_OWN", str(tmp_path))
     ours: dict[str, Any] = {}
     exec(compile(INTERRUPTING, str(tmp_path / "watcher.py"), "exec"), ours)
     ours["Watch"]().__enter__()
@@ -226,7 +228,7 @@ def test_an_interrupt_on_the_way_to_us_or_back_shows_no_detour(
         # Torch itself loses a mode that it was about to put back.
         while torch._C._len_torch_function_stack():
             torch._C._pop_torch_function_stack()
-    clean(caught.value, tmp_path)
+    clean(caught.value)
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert [one.name for one in frames] == [
         "test_an_interrupt_on_the_way_to_us_or_back_shows_no_detour"
@@ -246,23 +248,28 @@ def test_a_refusal_of_torchs_dispatcher_stays() -> None:
     assert caught.value.__traceback__ is before
 
 
-def test_exceptions_that_refer_to_each_other_are_cleaned_once() -> None:
+def test_exceptions_that_refer_to_each_other_are_cleaned_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cleaning, "_OWN", str(Path(__file__).parent))
     first, second = ValueError("first"), ValueError("second")
     first.__context__, second.__context__ = second, first
     group = ExceptionGroup("group", [first, second])
     try:
         raise first
     except ValueError:
-        clean(group, own_directory=Path(__file__).parent)
+        clean(group)
     assert first.__traceback__ is None
 
 
-def test_a_very_long_traceback_is_cleaned() -> None:
+def test_a_very_long_traceback_is_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleaning, "_OWN", str(Path(__file__).parent))
+
     def down(depth: int) -> int:
         return down(depth + 1)
 
     try:
         down(0)
     except RecursionError as error:
-        clean(error, own_directory=Path(__file__).parent)
+        clean(error)
         assert error.__traceback__ is None

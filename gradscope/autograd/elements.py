@@ -136,7 +136,11 @@ def has_memory(tensor: torch.Tensor) -> bool:
             return not (tensor.is_meta or tensor.numel() or tensor._is_zerotensor())
     except RuntimeError:  # no storage at all: a shell of some kind
         return False
-    return _is_sole(tensor) or _fits(tensor)
+    # Of one that is its only holder the memory is as large as it was made, since to resize it to a
+    # part of itself python needs an object that holds it.
+    if _use_count and storage_number and _use_count(storage_number(tensor)) == 1:
+        return True
+    return _fits(tensor)
 
 
 def _is_short(tensor: torch.Tensor) -> bool:
@@ -144,14 +148,6 @@ def _is_short(tensor: torch.Tensor) -> bool:
     if tensor.nbytes <= there and tensor.is_contiguous() and not tensor.storage_offset():
         return False  # elements side by side need no more than this; others are counted
     return bool(tensor.numel()) and extent(tensor) > there
-
-
-def _is_sole(tensor: torch.Tensor) -> bool:
-    """Whether a dense tensor is the only holder of its memory: then that is as large as it was
-    made, since to resize it to a part of itself python needs an object that holds it."""
-    if storage_number is None or _use_count is None:
-        return False
-    return _use_count(storage_number(tensor)) == 1
 
 
 def _fits(tensor: torch.Tensor) -> bool:

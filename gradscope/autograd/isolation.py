@@ -367,7 +367,14 @@ def _with_grad() -> list[Any]:
 def _put_away(tensor: Any) -> Callable[[], None]:
     """Take ``.grad`` and the hooks that run when it is set off a tensor; what is returned puts them
     back."""
-    put_back = _without_grad(tensor)
+    grad, content, is_off = tensor.grad, None, True
+    try:
+        # Some gradients, those of nested tensors, can be taken off a tensor and not be set again.
+        tensor.grad = grad
+        tensor.grad = None
+    except RuntimeError:
+        # So it stays where it is, our pass adds to it, and afterwards it gets its numbers back.
+        is_off, content = False, grad.detach().clone() if has_data(grad) else None
     # The dict itself is emptied and filled again, and no other put there: the handles by which the
     # program removes its hooks know it by reference.
     hooks = dict(tensor._post_accumulate_grad_hooks or ())
@@ -376,28 +383,13 @@ def _put_away(tensor: Any) -> Callable[[], None]:
         tensor._post_accumulate_grad_hooks.clear()
 
     def restore() -> None:
-        put_back()
+        if is_off:
+            tensor.grad = grad
+        elif content is not None:
+            # The version counts what the program has changed, and must not tell of us.
+            with torch.no_grad(), preserved_version(grad):
+                grad.copy_(content)
         if hooks:
             tensor._post_accumulate_grad_hooks.update(hooks)
 
     return restore
-
-
-def _without_grad(tensor: Any) -> Callable[[], None]:
-    grad = tensor.grad
-    try:
-        # Some gradients, those of nested tensors, can be taken off a tensor and not be set again.
-        tensor.grad = grad
-    except RuntimeError:
-        # So it stays where it is, our pass adds to it, and afterwards it gets its numbers back.
-        content = grad.detach().clone() if has_data(grad) else None
-        return lambda: _refill(grad, content)
-    tensor.grad = None
-    return lambda: setattr(tensor, "grad", grad)
-
-
-def _refill(grad: torch.Tensor, content: torch.Tensor | None) -> None:
-    # The version counts what the program has changed, and must not tell of us.
-    with torch.no_grad(), preserved_version(grad):
-        if content is not None:
-            grad.copy_(content)

@@ -244,16 +244,10 @@ class Assembler:
         tensor = live.variable
         if tensor is None:
             return self._outputs(number, live)
-        info = metadata(tensor)
-        return (self._with_values(number, 0, info),)
+        return (self._with_values(number, 0, metadata(tensor)),)
 
     def _output(self, number: int, output: int, described: Any) -> TensorInfo:
         shape = (RAGGED,) if is_nested(described) else tuple(map(int, described.shape))
-        return self._described(number, output, shape, described)
-
-    def _described(
-        self, number: int, output: int, shape: tuple[int, ...], described: Any
-    ) -> TensorInfo:
         key = (shape, described.dtype, described.device)
         # Most nodes of a large graph share a few shapes, and the saved report shares them too.
         info = self._infos.get(key)

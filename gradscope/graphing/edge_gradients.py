@@ -65,7 +65,10 @@ class EdgeGradients:
         self._sent: list[MeasuredTensor | None] = [None] * len(walked.edges)
         if outputs is None:
             outputs = (len(outputs_of(node)) for node in walked.nodes)
-        self._places = [_place(number, count) for number, count in enumerate(outputs)]
+        self._places = [
+            NodeEdges(number, [NOT_REACHED] * count, [[] for _ in range(count)], [], [], [])
+            for number, count in enumerate(max(many, 1) for many in outputs)
+        ]
         self.upstream = [place.upstream for place in self._places]
         for number, (source, slot, target, output) in enumerate(walked.edges):
             self._places[source].leaving.append((slot, number))
@@ -205,12 +208,6 @@ class EdgeGradients:
         except RuntimeError:  # an inference tensor has none
             version = -1
         return MeasuredTensor(weakref.ref(gradient), version, self.table.add_hidden(gradient))
-
-
-def _place(number: int, outputs: int) -> NodeEdges:
-    if outputs < 2:  # nearly all
-        return NodeEdges(number, [NOT_REACHED], [[]], [], [], [])
-    return NodeEdges(number, [NOT_REACHED] * outputs, [[] for _ in range(outputs)], [], [], [])
 
 
 def _needs_a_look_before(place: NodeEdges, node: object) -> bool:

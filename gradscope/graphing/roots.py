@@ -114,32 +114,6 @@ def tensors_inside(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
             stack += reversed([(one, child, depth + 1) for one, child in inside])
 
 
-def result_root(value: Any) -> tuple[torch.Tensor | None, list[str]]:
-    """The tensor with history in what a function or an expression gave, None when there is none;
-    and of several a note that says which it is.
-
-    Raises:
-        CaptureError: when nothing speaks for one of several.
-    """
-    found = [([path], tensor) for path, tensor in tensors_inside(value, "_")]
-    if len(found) <= 1:
-        return (found[0][1] if found else None), []
-    position, why = _spoken_for(found)
-    shown = [f"{names[0]} {shown_shape(tensor)}" for names, tensor in found]
-    if why:
-        others = listed(shown[:position] + shown[position + 1 :], MAX_LISTED)
-        chosen = f"the target gives {len(found)} tensors; this is {shown[position]}, {why}"
-        return found[position][1], [f"{chosen}; the others: {others}; {_other_root()}"]
-    raise CaptureError(
-        f"the target gives {len(found)} tensors: {listed(shown, MAX_LISTED)}",
-        f"choose one: --root {shlex.quote(found[0][0][0])}",
-    )
-
-
-def _other_root() -> str:
-    return either("--root NAME shows another", "backward of another shows that")
-
-
 def _spoken_for(found: Sequence[tuple[Sequence[str], torch.Tensor]]) -> tuple[int, str]:
     """Which of several tensors, each with its names, is meant, and why; "" where nothing says."""
     scalars = [number for number, (_, tensor) in enumerate(found) if tensor.numel() == 1]
@@ -210,38 +184,44 @@ def _tips(recorder: Recorder) -> list[torch.Tensor]:
     return sorted(tips.values(), key=lambda tensor: edge_of(tensor)[0]._sequence_nr())
 
 
-def main_result(recorder: Recorder, scopes: Scopes) -> tuple[torch.Tensor | None, list[str]]:
-    """The last result of a program, None when it made none; and of several a note that says which
-    it is: the scalar that is called ``loss``, else the only scalar, else the one made last.
+def main_result(
+    value: Any, recorder: Recorder, scopes: Scopes
+) -> tuple[torch.Tensor | None, list[str]]:
+    """The result to start from, of those in what a function or an expression gave, else of those
+    that the program left; None when there is none.  Of several a note says which it is: the scalar
+    that is called ``loss``, else the only scalar, else of those left the one made last.
 
     Raises:
-        CaptureError: when there are several, and no variable holds any; lists them with their
+        CaptureError: when there are several, and nothing speaks for one; lists them with their
             lines.
     """
-    found = last_results(recorder)
+    given = [([path], tensor) for path, tensor in tensors_inside(value, "_")]
+    found = given or [(scopes.names(tensor), tensor) for tensor in last_results(recorder)]
     if len(found) <= 1:
-        return (found[0] if found else None), []
-    names = [scopes.names(tensor) for tensor in found]
-    position, why = _spoken_for(list(zip(names, found, strict=True)))
-    if not why:
-        held = [number for number, own in enumerate(names) if own]
-        position, why = (held[-1], "the one made last") if held else (0, "")
-    lines = [_describe(tensor, recorder, scopes) for tensor in found]
+        return (found[0][1] if found else None), []
+    position, why = _spoken_for(found)
+    held = [number for number, (names, _) in enumerate(found) if names]
+    if held and not (why or given):
+        position, why = held[-1], "the one made last"
+    lines = [_describe(names, tensor, recorder) for names, tensor in found]
+    results = f"the {'target gives' if given else 'program leaves'} {len(found)} results"
     if not why:
         shown = lines[:MAX_LISTED]
         if len(found) > MAX_LISTED:
             shown.append(f"… and {len(found) - MAX_LISTED} more")
         raise CaptureError(
-            f"the program leaves {len(found)} results that nothing else was made from:",
+            f"{results}:" if given else f"{results} that nothing else was made from:",
             *(f"  {line}" for line in shown),
             either(
-                "choose one: --root NAME",
+                f"choose one: --root {shlex.quote(given[0][0][0]) if given else 'NAME'}",
                 "call backward on one of them in the block, or examine one: run.doctor(loss)",
             ),
         )
     others = listed((line for line in lines if line is not lines[position]), MAX_LISTED)
-    told = f"the program leaves {len(found)} results; this is {names[position][0]}, {why}"
-    return found[position], [f"{told}; the others: {others}; {_other_root()}"]
+    another = either("--root NAME shows another", "backward of another shows that")
+    names, root = found[position]
+    name = names[0] if names else lines[position]
+    return root, [f"{results}; this is {name}, {why}; the others: {others}; {another}"]
 
 
 def nothing_requires_grad(recorder: Recorder) -> bool:
@@ -275,8 +255,7 @@ def no_graph(recorder: Recorder) -> NoGraph:
     )
 
 
-def _describe(tensor: torch.Tensor, recorder: Recorder, scopes: Scopes) -> str:
-    names = scopes.names(tensor)
+def _describe(names: Sequence[str], tensor: torch.Tensor, recorder: Recorder) -> str:
     site = recorder.site_of(edge_of(tensor)[0]._sequence_nr())
     place = ""
     if site is not None:

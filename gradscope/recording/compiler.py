@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from gradscope.errors import CaptureError, described
+from gradscope.recording.source import with_inner
 from gradscope.words import either
 
 _FORCED = "force_eager"
@@ -94,7 +95,7 @@ _newest = ""
 
 
 def _new_codes() -> Iterator[CodeType]:
-    """Yield the code of our functions in modules that were imported since the last call."""
+    """The code of our functions in modules that were imported since the last call."""
     modules = [
         module
         for name in _new_modules()
@@ -103,11 +104,7 @@ def _new_codes() -> Iterator[CodeType]:
         and isinstance(module := sys.modules.get(name), ModuleType)
     ]
     _kept_out.update(module.__name__ for module in modules)
-    pending = [code for module in modules for code in _codes_of(module.__name__, vars(module))]
-    while pending:
-        code = pending.pop()
-        yield code
-        pending.extend(one for one in code.co_consts if isinstance(one, CodeType))
+    return with_inner(code for one in modules for code in _codes_of(one.__name__, vars(one)))
 
 
 def _new_modules() -> list[str]:

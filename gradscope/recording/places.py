@@ -116,10 +116,6 @@ class Places:
             self.numbers[id(site.code), site.lasti] = number
         return number
 
-    def known(self, frame: FrameType) -> int | None:
-        """The number of the place where a frame stands, if that was asked for before."""
-        return self.numbers.get((id(frame.f_code), frame.f_lasti))
-
     def is_own(self, code: CodeType) -> bool:
         """Whether this is the program's own code, and not that of an installed package."""
         return not self.is_foreign(code) and not is_installed(code.co_filename)
@@ -155,8 +151,7 @@ class Places:
 
     def site_of(self, frame: FrameType | None) -> Site | None:
         """Where the program is now, seen from a frame."""
-        user = self.user_frame(frame)
-        return None if user is None else self._sites[self.number(user)]
+        return self.site(self.number_around(frame))
 
 
 _PRECALL = dis.opmap.get("PRECALL", -1)

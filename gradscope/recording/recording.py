@@ -158,12 +158,11 @@ class Recording:
             events.note_changed(own[0], name, self.places.site_of(call.frame))
 
     def _made(self, call: TorchCall, in_place: bool) -> None:
-        (first, end), place, user = call.sequence_range, call.place, call.user
-        self.spans.add(first, end, place)
+        first, end = call.sequence_range
+        self.spans.add(first, end, call.place)
         if self.events.cut_off:
             self.events.note_taken(first, end, call.args, call.kwargs)
-        if user is not None:
-            self.leaf_names.note(place, self.places, user, call.args)
+        self.leaf_names.note(call)
         # The last node of a call made its result; those before it are inner steps.
         if type(call.out) is torch.Tensor and not in_place:
             self.values.note_computed(end - 1, call.out)

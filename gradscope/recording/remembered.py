@@ -10,7 +10,6 @@ from array import array
 from collections import deque
 from collections.abc import Callable
 from functools import cache
-from types import FrameType
 from typing import Any
 
 import msgspec
@@ -21,8 +20,8 @@ from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.summary import flat_values
 from gradscope.autograd.tensors import TensorTable, address_of, flat_tensors, is_learned_leaf
 from gradscope.recording.names import variable_in_frame
-from gradscope.recording.places import Places
 from gradscope.recording.source import Sources
+from gradscope.recording.torch_call import TorchCall
 
 MAX_VALUES = 100_000
 """Forward values remembered."""
@@ -147,18 +146,21 @@ class LeafNames:
         self._names: TensorTable[list[str]] = TensorTable(MAX_NAMED)
         self._visits: dict[int, int] = {}
 
-    def note(self, place: int, places: Places, frame: FrameType, args: tuple[Any, ...]) -> None:
+    def note(self, call: TorchCall) -> None:
         """Look for the leaves among the arguments of a call in the frame of the program that made
         it, unless that was done often enough."""
+        place = call.place
         visits = self._visits.get(place, 0)
         if visits >= NAMED_VISITS:
             return
         # A place in a loop sees new leaves now and then, but looking each time would cost too much.
         self._visits[place] = visits + 1
-        site = places.site(place)
-        for tensor in flat_tensors(args):
-            if site is not None and is_learned_leaf(tensor) and not self._has_name(tensor):
-                name = variable_in_frame(tensor, self._sources.operands(site), frame)
+        site, user = call.places.site(place), call.user
+        if site is None or user is None:
+            return
+        for tensor in flat_tensors(call.args):
+            if is_learned_leaf(tensor) and not self._has_name(tensor):
+                name = variable_in_frame(tensor, self._sources.operands(site), user)
                 if name:
                     self._add(tensor, name)
 

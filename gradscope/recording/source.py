@@ -127,7 +127,8 @@ class Sources:
 
     def grad_reads(self, code: CodeType) -> list[tuple[int, str]]:
         """The lines of this code that read the ``.grad`` of something, and of what: (7, "b")."""
-        first, last = code_lines(code)
+        lines = [line for _, _, line in code.co_lines() if line]
+        first, last = min(lines, default=0), max(lines, default=0)
         return [read for read in self._file(code).grad_reads if first <= read[0] <= last]
 
     def span(self, site: Site) -> TextSpan | None:
@@ -180,12 +181,6 @@ class Sources:
             lines = text.splitlines(True) if text is not None else linecache.getlines(filename)
             known = self._files[filename] = _indexed(tuple(lines))
         return known
-
-
-def code_lines(code: CodeType) -> tuple[int, int]:
-    """The first and the last line of a function."""
-    lines = [line for _, _, line in code.co_lines() if line]
-    return min(lines, default=0), max(lines, default=0)
 
 
 def text_of(lines: list[str], span: TextSpan) -> str:

@@ -35,7 +35,6 @@ class TorchCall(msgspec.Struct):
     function: str = ""
     # Not yet looked for; -1 is an answer.
     _place: int = -2
-    _user: FrameType | None = None
     _operands: list[torch.Tensor] | None = None
     _results: list[torch.Tensor] | None = None
 
@@ -43,20 +42,13 @@ class TorchCall(msgspec.Struct):
     def place(self) -> int:
         """The number of the place in the program that made the call; -1 where none is known."""
         if self._place == -2:
-            # Where this very instruction was met before it is the program's, and no frame is
-            # searched.
-            known = self.places.known(self.frame)
-            if known is not None:
-                self._user, self._place = self.frame, known
-            else:
-                user = self._user = self.places.user_frame(self.frame)
-                self._place = -1 if user is None else self.places.number(user)
+            self._place = self.places.number_around(self.frame)
         return self._place
 
     @property
     def user(self) -> FrameType | None:
         """The frame of the program that stands at this place."""
-        return self._user if self.place >= 0 else None
+        return self.places.user_frame(self.frame)
 
     @property
     def operands(self) -> list[torch.Tensor]:

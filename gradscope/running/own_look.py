@@ -27,7 +27,6 @@ from gradscope.graphing.roots import (
     named_root,
     no_graph,
     no_such_call,
-    result_root,
     unknown_root,
     usable_root,
 )
@@ -133,9 +132,7 @@ class OwnLook:
             return named, []
         if isinstance(value, torch.Tensor):
             return usable_root(value, "the result", "_", self._recorder), []
-        root, notes = result_root(value)
-        if root is None:
-            root, notes = main_result(self._recorder, scopes)
+        root, notes = main_result(value, self._recorder, scopes)
         if root is None:
             raise no_graph(self._recorder)
         return root, notes

@@ -95,7 +95,11 @@ def run(program: Program, asked: Request | Examination, member: Member = ALONE) 
             raise
         return Outcome(ending)
     if isinstance(outcome.error, NoGraph) and others.have_run:
-        outcome.error = _made_elsewhere()
+        outcome.error = NoGraph(
+            "no autograd graph is left in this process, and what the program did in its child "
+            "processes is not watched",
+            "name the function that trains, to have it called in this process: FILE.py::FUNCTION",
+        )
     # One that has computed something and then leaves with a status is answered all the same.
     made_nodes = bool(seers) and seers[0].recorder.has_made_nodes
     if isinstance(ending.exception, SystemExit) and ending.status and not made_nodes:
@@ -133,16 +137,12 @@ def _finish(
     outcome = Outcome(ending, seer.report, seer.error)
     if isinstance(asked, Request):
         watcher = cast("Watcher", seer)
-        outcome.stopped = _cut_short(watcher.stopped, program)
+        stopped = watcher.stopped
+        # What was stopped at its end was not cut short.
+        if stopped and (not stopped.is_last or stopped.outermost in program.ready.followed):
+            outcome.stopped = stopped
         _tell_other_threads(outcome, watcher)
     return outcome
-
-
-def _cut_short(stopped: StoppedAt | None, program: Program) -> StoppedAt | None:
-    """Where the program was stopped; None where that was its end."""
-    if stopped is None or not stopped.is_last or stopped.outermost in program.ready.followed:
-        return stopped
-    return None
 
 
 def _tell_other_threads(outcome: Outcome, watcher: Watcher) -> None:
@@ -178,14 +178,6 @@ def no_torch(what: str) -> NoGraph:
         )
     return NoGraph(
         f"{what}: the program did not import torch", "point gradscope at a PyTorch program"
-    )
-
-
-def _made_elsewhere() -> NoGraph:
-    return NoGraph(
-        "no autograd graph is left in this process, and what the program did in its child "
-        "processes is not watched",
-        "name the function that trains, to have it called in this process: FILE.py::FUNCTION",
     )
 
 

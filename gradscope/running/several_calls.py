@@ -16,7 +16,7 @@ import msgspec
 
 from gradscope.autograd.calls import BackwardCall
 from gradscope.errors import GradscopeError
-from gradscope.model.report import BackwardPass, Graph, Node, Report
+from gradscope.model.report import BackwardPass, Graph, Report
 from gradscope.recording.recorder import Recorder
 
 Answer = tuple[Report | None, GradscopeError | None]
@@ -126,11 +126,8 @@ def _kinds(graph: Graph) -> Iterator[tuple[object, ...]]:
     names = {leaf.node: leaf.names[:1] for leaf in graph.leaves}
     for node in graph.nodes:
         origin = None if node.origin is None else graph.origins[node.origin]
-        yield node.op, node.kind, origin, names.get(node.id), *_shapes(node)
-
-
-def _shapes(node: Node) -> Iterator[object]:
-    return (info and (info.shape, info.dtype) for info in node.outputs)
+        shapes = (info and (info.shape, info.dtype) for info in node.outputs)
+        yield node.op, node.kind, origin, names.get(node.id), *shapes
 
 
 def _placed(graph: Graph, other: Graph, added: BackwardPass) -> tuple[Graph, BackwardPass]:

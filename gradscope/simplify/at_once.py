@@ -33,12 +33,7 @@ FEWEST_ACROSS, MANY_INTO = 2, 4
 
 def height(view: View) -> int:
     """How many boxes of a picture stand below one another, but for leaves."""
-    above = [0] * len(view.items)
-    for link in view.links:
-        target = view.items[link.target]
-        own = target.kind != "leaf"
-        above[target.id] = max(above[target.id], above[link.source] + own)
-    return 1 + max(above, default=0)
+    return len(_longest(view, set()))
 
 
 def rows_of_tree(view: View) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gradscope.model.report import Graph, Leaf
+from gradscope.model.report import Graph
 from gradscope.simplify.hierarchy import Group, Hierarchy
 from gradscope.simplify.view import GroupKind
 
@@ -93,7 +93,9 @@ def _place_leaves(graph: Graph, groups: list[Group], owner: list[int], keep: int
             places[edge.target] = _meeting(groups, levels, known, place)
     stay = {root.node for root in graph.roots} | {keep}
     for leaf in graph.leaves:
-        if leaf.node not in stay and not _is_variable(leaf):
+        # What a variable holds, like a model's input; parameters have dotted names.
+        is_variable = bool(leaf.names) and all(name.isidentifier() for name in leaf.names)
+        if leaf.node not in stay and not is_variable:
             owner[leaf.node] = places.get(leaf.node, WHOLE)
 
 
@@ -104,12 +106,6 @@ def _meeting(groups: list[Group], levels: list[int], one: int, other: int) -> in
             one, other = other, one
         one = groups[one].parent or WHOLE
     return one
-
-
-def _is_variable(leaf: Leaf) -> bool:
-    """Whether the user holds it in a variable, like a model's input; parameters have dotted
-    names."""
-    return bool(leaf.names) and all(name.isidentifier() for name in leaf.names)
 
 
 FEWEST_REPEATS = 3

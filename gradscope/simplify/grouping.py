@@ -42,7 +42,9 @@ def hierarchy_of(graph: Graph, keep: int | None = None) -> Hierarchy:
     # Those inside come later than those around them: so a group is known before what holds it.
     for group in range(len(draft.groups) - 1, WHOLE - 1, -1):
         grouping.refine(group)
-    grouping.divide_repeats()
+    # Last, because outer groups are described by one round.
+    for made in [one for one in draft.groups if one.kind == "repeat"]:
+        grouping.divide(made)
     return draft.finished(keep)
 
 
@@ -96,7 +98,7 @@ class _Grouping:
             inside = tuple(map(self._word, made.contents))
             self._words[~group] = self._number("module", made.type, inside)
         for one in waiting:
-            self._divide(one)
+            self.divide(one)
 
     # ------------------------------------------------------------------ repeats
 
@@ -300,11 +302,6 @@ class _Grouping:
     def _number(self, *key: object) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 
-    def divide_repeats(self) -> None:
-        """Divide repeats of many rounds; last, because outer groups are described by one round."""
-        for made in [one for one in self.draft.groups if one.kind == "repeat"]:
-            self._divide(made)
-
     # ------------------------------------------------------------------ functions and parts
 
     def _by_function(self, made: GroupDraft) -> None:
@@ -340,11 +337,11 @@ class _Grouping:
         nodes = [entry] if made is None else self._all(entry)
         origins = {self.graph.nodes[node].origin for node in nodes}
         names = {"" if at is None else self.graph.origins[at].function for at in origins}
-        name = names.pop().rpartition("<locals>.")[2] if len(names) == 1 else ""
+        name = _short(names.pop()) if len(names) == 1 else ""
         # A module's own forward is what the module's group shows already.
         return "" if name.startswith("<") or name.endswith(".forward") else name
 
-    def _divide(self, made: GroupDraft) -> None:
+    def divide(self, made: GroupDraft) -> None:
         """Divide what is too long to be seen at once into parts of like size, and that again until
         it is not, or there is too little that hangs together."""
         sizes = [1] * len(made.contents)

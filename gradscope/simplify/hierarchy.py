@@ -8,7 +8,6 @@ Must not know of gradients or of any output format.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 
 import msgspec
@@ -201,23 +200,18 @@ def _template_of(hierarchy: Hierarchy, repeat: int) -> Template | None:
         return None
     template = Template(repeat, {}, {}, {})
     for number, each in enumerate(rounds):
-        for drawn, group in _pairs(hierarchy, rounds[0], each):
+        # Two rounds and what is inside them, side by side, as long as they are alike.
+        waiting = [(rounds[0], each)]
+        for drawn, group in waiting:
             template.groups[group] = drawn
             alike = _operations(hierarchy, drawn), _operations(hierarchy, group)
             if _shape(hierarchy, drawn) != _shape(hierarchy, group):
                 return None
             template.nodes.update(zip(alike[1], alike[0], strict=True))
             template.round_of.update(dict.fromkeys(hierarchy.nodes[group], number))
+            waiting += zip(hierarchy.children[drawn], hierarchy.children[group], strict=True)
     _add_leaves(hierarchy, template)
     return template
-
-
-def _pairs(hierarchy: Hierarchy, drawn: int, group: int) -> Iterator[tuple[int, int]]:
-    """Two rounds and what is inside them, side by side, as long as they are alike."""
-    waiting = [(drawn, group)]
-    for pair in waiting:
-        yield pair
-        waiting += zip(*(hierarchy.children[one] for one in pair), strict=True)
 
 
 def _shape(hierarchy: Hierarchy, group: int) -> tuple[object, ...]:

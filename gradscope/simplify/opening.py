@@ -35,16 +35,12 @@ def opened_to(hierarchy: Hierarchy, depth: int) -> Opened:
     opened = {
         group.id
         for group in hierarchy.groups
-        if not hierarchy.is_loop(group.id) and not _closes(hierarchy, group.id, depth)
+        if not hierarchy.is_loop(group.id)
+        and not (group.kind in ("module", "function") and hierarchy.depths[group.id] >= depth)
     }
     closed = {group for group in opened if hierarchy.drawn(group) not in opened}
     few = {group for group in closed if len(hierarchy.flat(group)) <= MOST_ROUNDS}
     return Opened(opened - closed | few, few)
-
-
-def _closes(hierarchy: Hierarchy, group: int, depth: int) -> bool:
-    kind = hierarchy.groups[group].kind
-    return kind in ("module", "function") and hierarchy.depths[group] >= depth
 
 
 def opened_to_fit(hierarchy: Hierarchy, limit: int, nested: bool = True) -> Opened:

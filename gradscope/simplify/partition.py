@@ -9,7 +9,8 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Set
-from graphlib import TopologicalSorter
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -333,17 +334,12 @@ def on_cycles(arrows: set[tuple[int, int]]) -> set[int]:
 def _peel(arrows: set[tuple[int, int]]) -> set[int]:
     """The groups that are left when those without an arrow into them are taken away, again and
     again."""
-    waiting: dict[int, int] = {}
-    targets: dict[int, list[int]] = {}
+    left, sorter = {end for arrow in arrows for end in arrow}, TopologicalSorter[int]()
     for source, target in arrows:
-        waiting[target] = waiting.get(target, 0) + 1
-        waiting.setdefault(source, 0)
-        targets.setdefault(source, []).append(target)
-    ready = [key for key, count in waiting.items() if not count]
-    # The list grows while it is walked: a queue whose past is the answer.
-    for key in ready:
-        for target in targets.get(key, ()):
-            waiting[target] -= 1
-            if not waiting[target]:
-                ready.append(target)
-    return waiting.keys() - set(ready)
+        sorter.add(target, source)
+    with suppress(CycleError):  # it goes on up to the cycles
+        sorter.prepare()
+    while ready := sorter.get_ready():
+        left.difference_update(ready)
+        sorter.done(*ready)
+    return left

@@ -9,7 +9,7 @@ import inspect
 import keyword
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -158,11 +158,11 @@ def function_in(module: ModuleType, name: str, text: str) -> Callable[[], object
     for part in name.split("."):
         if not hasattr(found, part):
             what = f"{text} has no function {name!r}"
-            raise TargetError(what, _names_hint(name, _own_names(module)))
+            raise TargetError(what, _names_hint(name, module))
         found = getattr(found, part)
     if not callable(found):
         what = f"{text}::{name} is not a function but of type {type(found).__name__}"
-        raise TargetError(what, _names_hint(name, _own_names(module)))
+        raise TargetError(what, _names_hint(name, module))
     needed = _needed_parameters(found)
     if needed:
         raise TargetError(
@@ -172,16 +172,13 @@ def function_in(module: ModuleType, name: str, text: str) -> Callable[[], object
     return found
 
 
-def _own_names(module: ModuleType) -> list[str]:
+def _names_hint(name: str, module: ModuleType) -> str:
     # Not what the file imported: nobody means torch.relu by train.py::relu.
-    return [
+    own = [
         known
         for known, value in vars(module).items()
         if callable(value) and getattr(value, "__module__", None) == module.__name__
     ]
-
-
-def _names_hint(name: str, own: Sequence[str]) -> str:
     if not own:
         return "the file defines no functions"
     return f"it has: {listed(nearest(name, own), _SHOWN_NAMES)}"

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, NoReturn
 
 from gradscope.target.cleaning import clean, linked_exceptions
 
 # 128 and the number of SIGINT, as shells count.
 _INTERRUPTED = 130
-_Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
 
 
 class StopProgram(BaseException):
@@ -114,7 +111,11 @@ class Ending:
             _write("sys.excepthook is missing\n")
             _display(error)
             return
-        failure = _failure_of(sys.excepthook, error)
+        failure: BaseException | None = None
+        try:
+            sys.excepthook(type(error), error, error.__traceback__)
+        except BaseException as raised:
+            failure = raised
         # What follows is the interpreter's own order of words.
         if isinstance(failure, SystemExit):
             self.exception = failure
@@ -163,14 +164,6 @@ def was_stopped(error: BaseException) -> bool:
     A bare ``except:`` in the program may turn :class:`StopProgram` into an error of its own.
     """
     return any(isinstance(linked, StopProgram) for linked in linked_exceptions(error))
-
-
-def _failure_of(hook: _Hook, error: BaseException) -> BaseException | None:
-    try:
-        hook(type(error), error, error.__traceback__)
-    except BaseException as failure:
-        return failure
-    return None
 
 
 def _show_exit(error: SystemExit) -> None:

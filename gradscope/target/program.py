@@ -97,7 +97,8 @@ class Program:
             before(self.ready.namespace)
 
         def torch_is_there() -> None:
-            seed_torch(self.seed)
+            if self.seed is not None:  # the generators of torch, on every device
+                sys.modules["torch"].manual_seed(self.seed)
             if on_torch is not None:
                 on_torch()
 
@@ -174,12 +175,6 @@ def seeded(seed: int | None) -> Iterator[None]:
         watch.stop()
     if watch.failure is not None:
         raise watch.failure
-
-
-def seed_torch(seed: int | None) -> None:
-    """The generators of torch, on every device, once it is imported."""
-    if seed is not None:
-        sys.modules["torch"].manual_seed(seed)
 
 
 _HOLDER: Any = next(kind for kind in SourceFileLoader.__mro__ if "exec_module" in vars(kind))

@@ -24,7 +24,7 @@ from gradscope.analyses.doctor.saved_values import activities, freed_slots
 from gradscope.autograd.nodes import Walked, is_leaf, leaf_of
 from gradscope.autograd.nonfinite import Counts
 from gradscope.autograd.saved import is_packed
-from gradscope.autograd.tensors import TensorTable, requires_grad
+from gradscope.autograd.tensors import TensorTable
 from gradscope.errors import CaptureError, NoGraph, RootError
 from gradscope.escaping import message
 from gradscope.graphing.assemble import Assembler
@@ -34,7 +34,6 @@ from gradscope.graphing.roots import (
     main_result,
     no_graph,
     nothing_requires_grad,
-    result_root,
 )
 from gradscope.model.observations import Alteration, Freed, Intake, Observations
 from gradscope.model.report import BackwardPass, Graph, Node
@@ -256,13 +255,7 @@ def _root(
         if last is not None:
             return last, f"{note}; the doctor examined the last result it had made by then"
         return None, note
-    chosen: list[str] = []
-    if isinstance(value, torch.Tensor):
-        root: Any = value if requires_grad(value) else None
-    else:
-        root, chosen = result_root(value)
-    if root is None:
-        root, chosen = main_result(listener.recorder, scopes)
+    root, chosen = main_result(value, listener.recorder, scopes)
     if root is None and listener.optimizers.order.steps and not listener.recorder.elsewhere:
         return None, "the program stepped its optimizer, and never called backward"
     if root is None:
