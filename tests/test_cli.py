@@ -318,19 +318,15 @@ def test_of_several_results_of_a_function_one_has_to_speak_for_itself(session: S
 
 
 def test_a_result_that_no_variable_holds_is_told_by_its_line(session: Session) -> None:
-    session.write(
-        """
+    session.write("""
         import torch
         w = torch.ones(3, requires_grad=True)
         class Box:
             __slots__ = ("held",)
         box, y = Box(), w * 2
         box.held = w.sum()
-        """
-    )
-    told = session.cli("trace", "program.py")
-    assert told.status == 0
-    assert "this is (no name) [] program.py:6" in told.out
+        """)
+    assert "this is (no name) [] program.py:6" in session.cli("trace", "program.py").out
 
 
 def test_who_has_to_give_a_gradient_is_told_of_which_result(session: Session) -> None:

@@ -386,9 +386,7 @@ def test_what_is_said_of_leaves_is_marked_at_closed_modules_and_at_lines(
         assert f"{who}: next to nothing" in drawn and "△ " in drawn
 
 
-def test_a_row_has_all_that_arrives_at_each_call_also_where_one_has_a_hook(
-    session: Session,
-) -> None:
+def test_a_row_has_all_that_arrives_at_each_call_with_its_hooks(session: Session) -> None:
     session.write("""
         import torch
         w = torch.tensor([3.0, 4.0], requires_grad=True)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import gradscope.target
-from gradscope.target import clean, cleaning
+from gradscope.target import clean
 from tests import forkserver
 from tests.fuzz.process import ran
 
@@ -46,7 +46,7 @@ def start():
 
 DRIVER = """
 import pathlib, sys
-from gradscope.target import Program, clean, cleaning, parse_target
+from gradscope.target import Program, clean, parse_target
 
 def watch():
     import watcher
@@ -56,8 +56,7 @@ own = pathlib.Path(__file__).parent
 sys.path.append(str(own))
 ending = Program.prepare(parse_target(sys.argv[1])).run(on_torch=watch)
 sys.modules["watcher"].mode.__exit__(None, None, None)
-cleaning._OWN = str(own)
-clean(ending.exception)
+clean(ending.exception, own)
 ending.show()
 ending.finish()
 """
@@ -214,9 +213,8 @@ def interrupt_at(wanted, name):
     ],
 )
 def test_an_interrupt_on_the_way_to_us_or_back_shows_no_detour(
-    event: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    event: str, name: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(cleaning, "_OWN", str(tmp_path))
     ours: dict[str, Any] = {}
     exec(compile(INTERRUPTING, str(tmp_path / "watcher.py"), "exec"), ours)
     ours["Watch"]().__enter__()
@@ -228,7 +226,7 @@ def test_an_interrupt_on_the_way_to_us_or_back_shows_no_detour(
         # Torch itself loses a mode that it was about to put back.
         while torch._C._len_torch_function_stack():
             torch._C._pop_torch_function_stack()
-    clean(caught.value)
+    clean(caught.value, tmp_path)
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert [one.name for one in frames] == [
         "test_an_interrupt_on_the_way_to_us_or_back_shows_no_detour"
@@ -248,28 +246,23 @@ def test_a_refusal_of_torchs_dispatcher_stays() -> None:
     assert caught.value.__traceback__ is before
 
 
-def test_exceptions_that_refer_to_each_other_are_cleaned_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(cleaning, "_OWN", str(Path(__file__).parent))
+def test_exceptions_that_refer_to_each_other_are_cleaned_once() -> None:
     first, second = ValueError("first"), ValueError("second")
     first.__context__, second.__context__ = second, first
     group = ExceptionGroup("group", [first, second])
     try:
         raise first
     except ValueError:
-        clean(group)
+        clean(group, own_directory=Path(__file__).parent)
     assert first.__traceback__ is None
 
 
-def test_a_very_long_traceback_is_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cleaning, "_OWN", str(Path(__file__).parent))
-
+def test_a_very_long_traceback_is_cleaned() -> None:
     def down(depth: int) -> int:
         return down(depth + 1)
 
     try:
         down(0)
     except RecursionError as error:
-        clean(error)
+        clean(error, own_directory=Path(__file__).parent)
         assert error.__traceback__ is None

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 
 from gradscope.patched import Original, by_way_of
 
-_OWN = f"{Path(__file__).resolve().parents[1]}{os.sep}"
+PACKAGE_DIRECTORY = Path(__file__).resolve().parents[1]
+_OWN = f"{PACKAGE_DIRECTORY}{os.sep}"
 
 # By the end of the path: torch may be installed anywhere, and must not be imported to ask it.
 _OVERRIDES_FILE = str(Path("torch", "overrides.py"))
@@ -46,14 +47,19 @@ class _Entry(NamedTuple):
         return self.frame.f_code
 
 
-def clean(error: BaseException) -> None:
+def clean(error: BaseException, own_directory: Path = PACKAGE_DIRECTORY) -> None:
     """Remove from the tracebacks of ``error`` what watching added, and from all linked to it.
 
     The exceptions stay the same objects, and so do the steps of their tracebacks: a context manager
     around us, which has kept the traceback, puts it back when the exception goes through it.
+
+    Args:
+        error: the exception that left the program.
+        own_directory: frames of files below it are ours.
     """
+    own = f"{own_directory}{os.sep}"
     for linked in linked_exceptions(error):
-        kept = _kept(linked.__traceback__)
+        kept = _kept(linked.__traceback__, own)
         following: TracebackType | None = None
         for entry in reversed(kept or ()):
             if entry.step is not None:
@@ -72,7 +78,7 @@ def stack_as_python(frame: FrameType | None) -> list[tuple[FrameType, int]]:
     starts = (
         n for n, one in enumerate(entries) if one.code.co_filename.startswith(f"{_OWN}target")
     )
-    kept = _without_detours(entries[next(starts, 0) :])
+    kept = _without_detours(entries[next(starts, 0) :], _OWN)
     return [(entry.frame, entry.line) for entry in reversed(kept)]
 
 
@@ -118,7 +124,7 @@ CLEAN_PRINTING = (
 def _as_python(shown: TracebackType | None) -> TracebackType | None:
     """A traceback without what watching added; the one that was given stays as it is."""
     try:
-        kept = _kept(shown)
+        kept = _kept(shown, _OWN)
         rebuilt: TracebackType | None = None
         for entry in reversed(kept or ()):
             rebuilt = TracebackType(rebuilt, entry.frame, entry.instruction, entry.line)
@@ -143,7 +149,7 @@ def linked_exceptions(error: BaseException) -> Iterator[BaseException]:
                 waiting.append(link)
 
 
-def _kept(shown: TracebackType | None) -> list[_Entry] | None:
+def _kept(shown: TracebackType | None, own: str) -> list[_Entry] | None:
     """What stays of a traceback; None where that is all of it."""
     entries = []
     step = shown
@@ -152,11 +158,11 @@ def _kept(shown: TracebackType | None) -> list[_Entry] | None:
         line: int | None = step.tb_lineno
         entries.append(_Entry(step.tb_frame, step.tb_lasti, -1 if line is None else line, step))
         step = step.tb_next
-    kept = _without_detours(entries)
+    kept = _without_detours(entries, own)
     return None if len(kept) == len(entries) else kept
 
 
-def _without_detours(entries: list[_Entry]) -> list[_Entry]:
+def _without_detours(entries: list[_Entry], own: str) -> list[_Entry]:
     """Drop our own frames, and what led into them and back out.
 
     With a mode active, ``F.relu`` calls torch's dispatcher, that calls our handler, and that calls
@@ -165,7 +171,7 @@ def _without_detours(entries: list[_Entry]) -> list[_Entry]:
     kept: list[_Entry] = []
     after_own = detoured = False
     for entry in entries:
-        if entry.code.co_filename.startswith(_OWN):
+        if entry.code.co_filename.startswith(own):
             if kept and _is_dispatch(kept[-1]):
                 kept.pop()
                 detoured = True
