@@ -316,7 +316,7 @@ a, b, c = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(3))
         # One of them does it.
         (
             "for k in [1] * 30 + [0.02] + [0.99] * 39: c = c * k\ny = a + b + c",
-            "‖g‖ falls to 1/50 in round 31 at program.py:",
+            "‖g‖ falls to 1/50 from round 31 back to round 30 at program.py:",
         ),
         ("y = 3 * a - 2.9 * a + b + c", "2 gradients cancel 98.3 % at a"),
         (

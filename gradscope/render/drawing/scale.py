@@ -248,26 +248,20 @@ def grown(rounds: Sequence[Round]) -> Course | None:
     ends = sorted((sizes[0], sizes[-1]))
     if not 0 < GROWN * ends[0] <= ends[1] or [min(sizes), max(sizes)] != ends:
         return None
-    grows = sizes[-1] > sizes[0]
+    grows, ratio = sizes[-1] > sizes[0], ends[1] / ends[0]
     steps = [b / a if grows else a / b for a, b in pairwise(sizes)]
-    largest = max(steps)
-    at = steps.index(largest)
-    if largest >= GROWN and largest**2 > ends[1] / ends[0]:
+    at, behind = 0, len(rounds) - 1
+    if (largest := max(steps)) >= GROWN and largest**2 > ratio:
         # One of them does more than all others together.
-        change, name = _change(largest, grows), visible(rounds[at].name)
-        words = f"{change} in {short(name)}" if "." in name else change
-        return Course(f"‖g‖ {change} in {name}", "", words, at, "information")
-    first, last = visible(rounds[0].name), visible(rounds[-1].name)
-    change = _change(ends[1] / ends[0], grows)
+        ratio, at = largest, steps.index(largest)
+        behind = at + 1
+    first, last = visible(rounds[at].name), visible(rounds[behind].name)
+    times = numbers.number(float(f"{ratio:.3g}"))
+    change = f"grows ×{times}" if grows else f"falls to 1/{times}"
     before = f"‖g‖ {change} from {first} back to {last}"
     # Rounds, and modules that are numbers alone, are drawn as one.
     words = f"{change} since {short(first)}" if "." in first else change
-    return Course(before, "", words, len(rounds) - 1, "information")
-
-
-def _change(ratio: float, grows: bool) -> str:
-    times = numbers.number(float(f"{ratio:.3g}"))
-    return f"grows ×{times}" if grows else f"falls to 1/{times}"
+    return Course(before, "", words, behind, "information")
 
 
 def span(infos: Sequence[GradientInfo], *digits: int) -> str:

@@ -99,12 +99,8 @@ class _Code(Head):
             is_folded = position in self.folded
             if position and not (is_folded and position - 1 in self.folded):
                 yield [""]
-            if is_folded:
-                yield self._folded(function)
-                yield from self._marked(function.lines, function.file)
-            else:
-                yield [Part(self._name(function), "bold")]
-                yield from self._rows(function)
+            yield self._folded(function) if is_folded else [Part(self._name(function), "bold")]
+            yield from () if is_folded else self._rows(function)
 
     def _folded_of(self, functions: Sequence[SourceFunction]) -> set[int]:
         """The functions of installed packages that are a line each, where not all have room: those
@@ -177,7 +173,7 @@ class _Code(Head):
                     self._part(one, line.within(one) if self.known.answer else [one])
                     for one in wholes
                 )
-            yield from self._marked([line], function.file)
+            yield from self._marked(line, function.file)
             yield from self._findings(function.file, line, margin)
 
     def _row(self, line: SourceLine, wholes: Sequence[Made], margin: int) -> list[Cell]:
@@ -231,18 +227,15 @@ class _Code(Head):
             Part(more, "green"),
         )
 
-    def _marked(self, lines: Sequence[SourceLine | None], file: str) -> Iterator[list[Cell]]:
-        """What the verdict says of these lines, and of the leaves that they take."""
-        graph = self.scene.graph
-        numbers = {line.number for line in lines if line is not None}
-        taken = (leaf for line in lines if line is not None for leaf in line.leaves)
-        of_leaves = self.marks.of_leaves({graph.leaves[leaf].node for leaf in taken})
-        here = [spot for spot in self.marks.spots if spot.origin >= 0]
-        places = [graph.origins[spot.origin] for spot in here]
-        each = zip(here, places, strict=True)
-        spots = [spot for spot, at in each if at.file == file and at.line in numbers]
+    def _marked(self, line: SourceLine, file: str) -> Iterator[list[Cell]]:
+        """What the verdict says of a line, and of the leaves that it takes."""
+        graph, known = self.scene.graph, (one for one in self.marks.spots if one.origin >= 0)
+        placed = ((one, graph.origins[one.origin]) for one in known)
+        spots = [one for one, at in placed if (at.file, at.line) == (file, line.number)]
+        of_leaves = self.marks.of_leaves({graph.leaves[leaf].node for leaf in line.leaves})
+        spots += [of_leaves] if of_leaves else []
         # Two calls on a line may say the same.
-        for spot in {one.words: one for one in (*spots, *filter(None, [of_leaves]))}.values():
+        for spot in {one.words: one for one in spots}.values():
             sign = f"  {BADGES[spot.severity]} "
             yield from self._said(sign, self.glyphs.text(spot.words), INKS_OF[spot.severity])
 
