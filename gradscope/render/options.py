@@ -31,11 +31,11 @@ class Overlay:
     """What to show on a graph besides its gradients, by the numbers of its nodes and edges.
 
     ``name`` is what it is called among others, ``caption`` a sentence on it, ``key`` what colours
-    of a picture mean. ``nodes`` and ``edges`` are what stands out, ``leaves`` of these nodes what
-    holds of all that arrives; a page has a colour for each of the ``words`` of nodes. ``bytes`` are
-    those that each node saved, which add up over what is drawn as one. ``weights`` are norms by
-    which those of gradients are divided. ``is_ratio``: the norms of the report's second pass are
-    divided by those of its first.
+    of a picture mean.  ``nodes`` and ``edges`` are what stands out, ``leaves`` of these nodes what
+    holds of all that arrives; a page has a colour for each of the ``words`` of nodes.  ``bytes``
+    are those that each node saved, which add up over what is drawn as one.  ``weights`` are norms
+    by which those of gradients are divided.  ``is_ratio``: the norms of the report's second pass
+    are divided by those of its first.
     """
 
     name: str

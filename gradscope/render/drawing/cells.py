@@ -115,6 +115,13 @@ class Cells:
         self.glyphs = glyphs
         self.calls = calls
         self.terms = terms
+        self._notes: dict[int, Sequence[Note]] = {}
+
+    def notes(self, item: Item) -> Sequence[Note]:
+        """The rows below that of an item; looked for once, for they are counted first."""
+        if item.id not in self._notes:
+            self._notes[item.id] = notes_of(self.scene, item)
+        return self._notes[item.id]
 
     def columns(self) -> list[Column]:
         """The columns, as wide as the options let them be."""
@@ -161,7 +168,7 @@ class Cells:
 
     def _at_call(self, row: TreeRow, gradients: ViewGradients) -> GradientInfo | None:
         item = self.scene.view.items[row.item]
-        own, notes = notes_of(self.scene, item), notes_of(self.scene, item, gradients)
+        own, notes = self.notes(item), notes_of(self.scene, item, gradients)
         if row.kind == "note":
             # A hook that ran at one call only has a row of its own there.
             total = notes[row.note].total if row.note < len(notes) else None
@@ -180,7 +187,7 @@ class Cells:
 
     def _of(self, row: TreeRow) -> list[Cell]:
         item = self.scene.view.items[row.item]
-        notes = notes_of(self.scene, item)
+        notes = self.notes(item)
         if row.kind == "note":
             return self._note(row, notes[row.note])
         if item.template is not None:

@@ -173,9 +173,9 @@ def hooked(place: str) -> str:
 class Note(NamedTuple):
     """A row that is no edge.  ``total`` is set on sums; ``tensor`` is what the row is about.
     ``hook``: where the hook is that has made the total of what arrived; "" where that is not known.
-    A sum has ``parts``; those that are ``given`` at roots came along no edge. Where it
+    A sum has ``parts``; those that are ``given`` at roots came along no edge.  Where it
     ``is_whole``, all that arrives, the row of the item tells it, and the note what comes along the
-    edge on which that row stands. A note ``across`` all columns has only its remark, after a strip
+    edge on which that row stands.  A note ``across`` all columns has only its remark, after a strip
     of its ``rounds``."""
 
     title: str = ""

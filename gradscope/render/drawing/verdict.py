@@ -138,24 +138,21 @@ class Marks:
         inside = {*item.members} if self.spots else set()
         # What stands for many rounds is in a frame, which says what is meant of a round.
         own = (spot for spot in self._drawn if item.template is None or not spot.is_round)
-        found = (spot for spot in own if spot.node in inside)
-        # Leaves that are drawn as one say themselves what becomes of their gradients.
-        is_of_ops = any(self._scene.graph.nodes[node].kind != "leaf" for node in inside)
-        spot = next(found, None)
+        spot = next((spot for spot in own if spot.node in inside), None)
         if spot is None:
-            told = self.of_leaves(inside) if item.folded and is_of_ops else None
-            # Beside what is drawn once it is said how often.
-            alike = f" ×{self._scene.times(item):,}: " if item.template is not None else ""
-            return told and told._replace(words=told.words.replace(alike or ": ", ": ", 1))
+            every = self._scene.graph.nodes
+            # Leaves that are drawn as one say themselves what becomes of their gradients.
+            is_of_ops = item.folded and any(every[node].kind != "leaf" for node in inside)
+            return self.of_leaves(inside, self._scene.times(item)) if is_of_ops else None
         if item.template is None:
             return spot
         place = item.round_of()[spot.node]
         where = short(self._scene.rounds(item)[place].name)
         return spot._replace(words=f"{spot.words} in {where}")
 
-    def of_leaves(self, nodes: Collection[int]) -> Spot | None:
+    def of_leaves(self, nodes: Collection[int], told: int = 1) -> Spot | None:
         """What is said of the leaves among these nodes, as one: by the name that all have in their
-        modules, or by how many they are."""
+        modules, and how many they are where that is not ``told`` beside it."""
         spots = [spot for spot in self.spots if spot.leaf and spot.node in nodes]
         if not spots:
             return None
@@ -165,7 +162,8 @@ class Marks:
             more = f" and {len(others):,} more"
         elif others:
             is_alike = {spot.leaf for spot in others} == {who}
-            who = f"{who} ×{len(spots):,}" if is_alike else count(len(spots), "leaf")
+            times = "" if len(spots) == told else f" ×{len(spots):,}"
+            who = f"{who}{times}" if is_alike else count(len(spots), "leaf")
         else:
             here = [visible(one.name) for one in self._scene.graph.leaves if one.node in nodes]
             if [*map(short, here)].count(who) > 1:
@@ -341,7 +339,8 @@ Row = tuple[list[Round], str, Sequence[Sequence[int]]]
 def _in_a_row(scene: Scene) -> Iterator[Row]:
     """What enters the modules of which most is made, or the rounds of each repeat, what these are
     called together, or "", and the nodes of each; whatever of them is open in the drawing."""
-    if scene.options.folding != Folding():
+    folding = scene.options.folding
+    if folding.is_chosen or folding.depth is not None:
         scene = Scene(scene.report, replace(scene.options, folding=Folding()))
     if alike := _alike(scene):
         parents = {path.rpartition(".")[0] for path in alike[1]}

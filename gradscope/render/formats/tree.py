@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.render.drawing.cells import ROOT, Cells, TreeRow
-from gradscope.render.drawing.facts import notes_of
 from gradscope.render.drawing.head import FEWEST_LINES, HEAD_LINES, Head, ranking
 from gradscope.render.drawing.parameters import LeafTable
 from gradscope.render.drawing.scene import Scene
@@ -70,8 +69,6 @@ class _Tree:
         self.options = scene.options
         self.head = Head(scene)
         self.glyphs = self.head.glyphs
-        self.notes = [len(notes_of(scene, item)) for item in scene.view.items]
-        self.walk = Walk(scene.view, self.glyphs, self.notes)
         self.calls: Calls | None = None
         terms: TermShares | None = None
         split = scene.report.split
@@ -85,6 +82,8 @@ class _Tree:
 
             terms = TermShares(scene, split)
         self.cells = Cells(scene, self.glyphs, self.calls, terms)
+        self.notes = [len(self.cells.notes(item)) for item in scene.view.items]
+        self.walk = Walk(scene.view, self.glyphs, self.notes)
         beside = self.calls or terms
         self.told = beside.head() if beside else visible(", ".join(scene.options.sides))
 
