@@ -6,7 +6,6 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from types import FrameType
 from typing import Any
 
@@ -251,8 +250,9 @@ def test_members_of_a_repeat_have_their_names_and_their_own_gradients(session: S
     focused = shown(report, "tree", Folding(focus="layers.1"))
     assert "layers.1.experts.* Sequential ×7 · not called: experts.2" in focused
     code = shown(report, "code", Folding()).splitlines()
-    below = [after for row, after in pairwise(code) if "expert(" in row]
-    assert below == ["  △ not called: experts.2"]
+    (at,) = [place for place, row in enumerate(code) if "expert(" in row]
+    assert code[at + 1].startswith("  ● experts.*.*.bias ×21 0.006775–")
+    assert code[at + 2] == "  △ not called: experts.2"
 
 
 def test_what_is_in_every_round_of_a_loop_is_shown_once() -> None:

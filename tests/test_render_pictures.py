@@ -163,7 +163,7 @@ def test_a_picture_is_no_taller_than_can_be_looked_at(session: Session) -> None:
 @needs_graphviz
 def test_svg_is_dark_for_its_reader_but_never_inside_a_page() -> None:
     (style,) = svg(small()).iter(f"{SVG}style")
-    rule = r"@media \(prefers-color-scheme: dark\) \{ svg:root \{[^{}]*\} \}"
+    rule = r"\.edge text \{[^{}]*\} @media \(prefers-color-scheme: dark\) \{ svg:root \{[^{}]*\} \}"
     assert re.fullmatch(rule, style.text or "")
 
 

@@ -242,6 +242,19 @@ class ViewGradients(Sums):
         """What enters these nodes from others, or from outside."""
         return combine([self._from_outside(place, nodes) for place in self.entered(nodes)])
 
+    def leaving(self, nodes: set[int]) -> GradientInfo | None:
+        """What goes from these nodes to others that are no leaves; None where nothing does, or
+        where others send there, too."""
+        out = self._by_place(
+            at
+            for at, edge in enumerate(self.graph.edges)
+            if edge.source in nodes and edge.target not in nodes
+            if self.graph.nodes[edge.target].kind != "leaf"
+        )
+        if any(len(self._arrived[place]) != len(edges) for place, edges in out.items()):
+            return None
+        return combine([self.backward.at(*place) for place in out]) if out else None
+
     def _from_outside(self, place: tuple[int, int], nodes: set[int]) -> GradientInfo:
         """What comes to an output of a node, without what others of these nodes send there."""
         node, output = place

@@ -6,7 +6,7 @@ Must not know how rows are ordered or how wide the terminal is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -44,6 +44,7 @@ from gradscope.simplify.view import Item
 
 if TYPE_CHECKING:
     from gradscope.render.drawing.beside import Calls, TermShares
+    from gradscope.render.options import Overlay
 
 ROOT = -1
 
@@ -163,8 +164,19 @@ class Cells:
         if overlay is None or row.kind == "note":
             return ""
         known = marked(overlay.nodes, item.members) if row.kind == "definition" else None
-        edges = () if row.link == ROOT else self.scene.view.links[row.link].edges
+        links = self.scene.view.links
+        edges: Sequence[int] = () if row.link == ROOT else links[row.link].edges
+        if row.kind == "definition" and item.template is not None:
+            # What is drawn once stands for all rounds, which get theirs from one another.
+            edges = self._apart(overlay, item.round_of()) or edges
         return difference(known if known and known.words else marked(overlay.edges, edges))
+
+    def _apart(self, overlay: Overlay, round_of: Mapping[int, int]) -> list[int]:
+        """The edges into the rounds of an item that differ by a number."""
+        apart = (at for at, one in overlay.edges.items() if one.words.endswith("%"))
+        ends = ((at, self.scene.graph.edges[at]) for at in apart)
+        into = ((at, one) for at, one in ends if one.target in round_of)
+        return [at for at, one in into if round_of.get(one.source) != round_of[one.target]]
 
     def _at_call(self, row: TreeRow, gradients: ViewGradients) -> GradientInfo | None:
         item = self.scene.view.items[row.item]

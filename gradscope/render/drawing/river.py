@@ -69,16 +69,15 @@ def _cell(scene: Scene, writer: Writer, rows: list[ProfileRow]) -> str:
 
 
 FEW_ZEROS = 3
-"""Nodes that get exactly 0 and are named, as ``explain`` takes them; more are counted."""
+"""Leaves that get exactly 0 and are named; more, and operations, are counted."""
 
 
-def _named(scene: Scene, zero: int) -> str:
+def _named(scene: Scene) -> str:
     nodes = zeros(scene.graph, scene.backward) if scene.backward is not None else []
-    if zero > FEW_ZEROS:
-        return count(zero, "node") + _module_of(scene, nodes)
     leaves = {leaf.node: leaf.names[0] for leaf in scene.graph.leaves if leaf.names}
-    names = (leaves.get(node.id, f"#{node.id} {node.short_op}") for node in nodes)
-    return ", ".join(map(visible, names))
+    if len(nodes) <= FEW_ZEROS and all(node.id in leaves for node in nodes):
+        return ", ".join(visible(leaves[node.id]) for node in nodes)
+    return count(len(nodes), "node") + _module_of(scene, nodes)
 
 
 def _module_of(scene: Scene, nodes: Iterable[Node]) -> str:
@@ -102,5 +101,5 @@ def told(scene: Scene, rows: list[ProfileRow]) -> str:
     words = [" → ".join(numbers.number(float(f"{size:.3g}")) for size in known)]
     bad, zero = sum(row.bad for row in rows), sum(row.zero for row in rows)
     words += [f"✖ not finite at {count(bad, 'node')}"] if bad else []
-    words += [f"0 at {_named(scene, zero)}"] if zero else []
+    words += [f"0 at {_named(scene)}"] if zero else []
     return " · ".join(filter(None, words))

@@ -215,13 +215,15 @@ VANISHED = 1e-5
 
 class Course(NamedTuple):
     """What becomes of a gradient over rounds, made visible: a sentence, before and after the words
-    that say where; in a few words; and the round at which it is so, by its place."""
+    that say where; in a few words; the round at which it is so, by its place; how bad it is; and
+    whether the sentence names rounds before it says where."""
 
     before: str
     after: str
     words: str
     place: int
     severity: Severity
+    names_rounds: bool
 
 
 def vanished(rounds: Sequence[Round]) -> Course | None:
@@ -235,33 +237,46 @@ def vanished(rounds: Sequence[Round]) -> Course | None:
     first, last = visible(little[-1].name), visible(little[0].name)
     way = f"from {first} back to {last}" if len(little) > 1 else f"at {first}"
     after = f": under 1e-5 of its largest ‖g‖ {way}"
+    if nothing := [*takewhile(lambda one: not _size(one), little)]:
+        after += f", exactly 0 from {visible(nothing[-1].name)} on"
     words = f"vanishes from {first}"
-    return Course("the gradient vanishes", after, words, len(rounds) - len(little), "warning")
+    return Course(
+        "the gradient vanishes", after, words, len(rounds) - len(little), "warning", False
+    )
 
 
-def grown(rounds: Sequence[Round]) -> Course | None:
+def grown(rounds: Sequence[Round], leaving: GradientInfo | None = None) -> Course | None:
     """How many times as large, or as small, the gradient is that enters the last round, in backward
-    order; None where it is under :data:`GROWN`, or where one between is beyond them."""
+    order, or that is ``leaving`` it, where it goes on to grow or to fall there; None where what
+    enters is under :data:`GROWN`, or where one between is beyond them."""
     if len(rounds) < FEWEST_GROWING or not all(map(_is_sized, rounds)):
         return None
     sizes = [*map(_size, rounds)]
     ends = sorted((sizes[0], sizes[-1]))
     if not 0 < GROWN * ends[0] <= ends[1] or [min(sizes), max(sizes)] != ends:
         return None
-    grows, ratio = sizes[-1] > sizes[0], ends[1] / ends[0]
+    grows = sizes[-1] > sizes[0]
+    beyond = _size(Round("", leaving)) if leaving and leaving.state == "finite" else 0.0
+    if beyond and (beyond > sizes[-1]) == grows:
+        sizes.append(beyond)
     steps = [b / a if grows else a / b for a, b in pairwise(sizes)]
-    at, behind = 0, len(rounds) - 1
+    at, behind, ratio = 0, len(steps), math.exp(abs(math.log(sizes[-1] / sizes[0])))
     if (largest := max(steps)) >= GROWN and largest**2 > ratio:
         # One of them does more than all others together.
         ratio, at = largest, steps.index(largest)
         behind = at + 1
-    first, last = visible(rounds[at].name), visible(rounds[behind].name)
+    place = min(behind, len(rounds) - 1)
+    first, last = visible(rounds[at].name), visible(rounds[place].name)
     times = numbers.number(float(f"{ratio:.3g}"))
     change = f"grows ×{times}" if grows else f"falls to 1/{times}"
-    before = f"‖g‖ {change} from {first} back to {last}"
+    way = f"in {last}" if place == at else f"from {first} back to {last}"
+    if at < place < behind:
+        way = f"from {first} back through {last}"
+    before = f"‖g‖ {change} {way}"
     # Rounds, and modules that are numbers alone, are drawn as one.
-    words = f"{change} since {short(first)}" if "." in first else change
-    return Course(before, "", words, behind, "information")
+    words = f"{change} since {short(first)}" if "." in first and at < place else change
+    after = f", {numbers.number(sizes[at])} to {numbers.number(sizes[behind])}"
+    return Course(before, after, words, place, "information", True)
 
 
 def span(infos: Sequence[GradientInfo], *digits: int) -> str:

@@ -171,9 +171,9 @@ class Scene:
         """The user's words for an item, ``y*2 ×9`` for a repeat; for other groups without words the
         count of ops, of one round where it stands for many."""
         if item.kind == "repeat":
-            return (
-                f"{visible(one_line(item.label))} ×{item.count:,}{self.never_called(item)}".strip()
-            )
+            # In what is drawn once it is also said for how many rounds that is.
+            many = f"{item.count:,} each" if item.template is not None else f"×{item.count:,}"
+            return f"{visible(one_line(item.label))} {many}{self.never_called(item)}".strip()
         if not item.folded or (item.kind in ("module", "views") and item.label):
             return visible(one_line(item.label))
         operations = self._operations(item)[: len(self._operations(item)) // self.times(item)]

@@ -91,7 +91,7 @@ def _found(scene: Scene) -> Iterator[Told]:
     if bad or scene.report.findings or scene.gradients is None:
         return
     rows = [*_in_a_row(scene)]
-    vanishes, grows = (_first(scene, change, rows) for change in (vanished, grown))
+    vanishes, grows = _first(scene, _vanished, rows), _first(scene, _grown, rows)
     lost = [one for one in (_zeros(scene), vanishes, _falls(scene)) if one[0]]
     yield " · ".join(words for words, _ in lost), [mark for _, marks in lost for mark in marks]
     if not lost:
@@ -105,11 +105,6 @@ def _found(scene: Scene) -> Iterator[Told]:
 def sentences(scene: Scene) -> list[str]:
     """The verdict in sentences, none where there is nothing to say."""
     return [words for words, _ in _told(scene) if words]
-
-
-def verdict(scene: Scene) -> str:
-    """All of it in one line."""
-    return " · ".join(sentences(scene))
 
 
 class Marks:
@@ -144,10 +139,20 @@ class Marks:
             # Leaves that are drawn as one say themselves what becomes of their gradients.
             is_of_ops = item.folded and any(every[node].kind != "leaf" for node in inside)
             return self.of_leaves(inside, self._scene.times(item)) if is_of_ops else None
-        if item.template is None:
+        return self._placed(spot, item)
+
+    def placed(self) -> list[Spot]:
+        """The spots, each with the round that it is in, where that is drawn once for all."""
+        drawn = [item for item in self._scene.view.items if item.template is not None]
+        return [
+            next((self._placed(spot, one) for one in drawn if spot.node in one.members), spot)
+            for spot in self.spots
+        ]
+
+    def _placed(self, spot: Spot, item: Item) -> Spot:
+        if item.template is None or spot.is_round or spot.leaf:
             return spot
-        place = item.round_of()[spot.node]
-        where = short(self._scene.rounds(item)[place].name)
+        where = short(self._scene.rounds(item)[item.round_of()[spot.node]].name)
         return spot._replace(words=f"{spot.words} in {where}")
 
     def of_leaves(self, nodes: Collection[int], told: int = 1) -> Spot | None:
@@ -355,22 +360,34 @@ def _in_a_row(scene: Scene) -> Iterator[Row]:
             yield scene.rounds(item), "", item.called or item.rounds
 
 
-def _first(
-    scene: Scene, change: Callable[[list[Round]], Course | None], rows: Iterable[Row]
-) -> Told:
+Change = Callable[[Scene, list[Round], Sequence[Sequence[int]]], Course | None]
+
+
+def _vanished(_: Scene, rounds: list[Round], __: Sequence[Sequence[int]]) -> Course | None:
+    """Where next to nothing of a gradient is left."""
+    return vanished(rounds)
+
+
+def _grown(scene: Scene, rounds: list[Round], nodes: Sequence[Sequence[int]]) -> Course | None:
+    """How much a gradient grows, or falls, by what enters the rounds and what leaves the last."""
+    if scene.gradients is None or grown(rounds) is None:
+        return None
+    return grown(rounds, scene.gradients.leaving({*nodes[-1]}))
+
+
+def _first(scene: Scene, change: Change, rows: Iterable[Row]) -> Told:
     """The first sentence on modules or rounds of which each gets its gradient by way of the one
     before, and which do not stand side by side, as heads."""
     for rounds, name, nodes in rows:
-        found = change(rounds)
+        found = change(scene, rounds, nodes)
         if found is None or _is_apart(scene.graph, nodes):
             continue
         mark = _at_round(scene, found, nodes)
         place = scene.place(mark.origin) if mark.origin >= 0 else ""
         where = f" at {place}" if place else ""
         if name:
-            # What grows from one of them to another has said their names.
             where = f" ({place})" if place else ""
-            where = f" in {name}{where}" if found.after else where
+            where = where if found.names_rounds else f" in {name}{where}"
         return f"{found.before}{where}{found.after}", [mark]
     return "", ()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -38,7 +39,10 @@ LONG_PATH = 24
 """Letters of a leaf's path from which its end alone is told."""
 
 MOST_NAMED = 2
-"""Leaves of a line that are named; of more it is said how many there are."""
+"""Leaves that are named beside a line, and not below it."""
+
+MOST_BELOW = 6
+"""Leaves that are named below a line, or places in each layer that are."""
 
 
 class _Code(Head):
@@ -164,7 +168,13 @@ class _Code(Head):
                 yield ["", Part(self.glyphs.ellipsis, "dim"), *self._cells(None, ())]
                 continue
             wholes = line.wholes
-            yield self._row(line, wholes, margin)
+            row = self._row(line, wholes, margin)
+            # What takes more room than there is beside the line stands below it.
+            is_noted = any(part.text for part in parts(row[-1]))
+            is_beside = len(line.leaves) <= MOST_NAMED and not is_noted
+            if line.leaves and is_beside:
+                row[-1] = self._leaves(line.leaves, row[-1])
+            yield row
             if self.is_open:
                 yield from (self._part(piece, [piece]) for piece in line.pieces[len(wholes) == 1 :])
             elif len(wholes) > 1:
@@ -173,6 +183,8 @@ class _Code(Head):
                     self._part(one, line.within(one) if self.known.answer else [one])
                     for one in wholes
                 )
+            if line.leaves and not is_beside:
+                yield from self._below(line)
             yield from self._marked(line, function.file)
             yield from self._findings(function.file, line, margin)
 
@@ -181,10 +193,7 @@ class _Code(Head):
         is_silent = not line.pieces
         number: Cell = Part(f"{line.number}", "dim")
         told = self._cells(wholes[0] if len(wholes) == 1 else None, line.pieces)
-        row = [number, Part(text, "dim" if is_silent else ""), *told]
-        if line.leaves:
-            row[-1] = self._leaves(line.leaves, row[-1])
-        return row
+        return [number, Part(text, "dim" if is_silent else ""), *told]
 
     def _part(self, piece: Made, with_parts: Sequence[Made]) -> list[Cell]:
         """A row of its own, whose answer is on all of an expression that is told in no other."""
@@ -198,38 +207,71 @@ class _Code(Head):
     # ------------------------------------------------------------------ beside and below
 
     def _leaves(self, positions: Sequence[int], note: Cell) -> Cell:
-        """The leaves that a line takes, with what each gets."""
-        scene, sign = self.scene, self.glyphs.leaf
-        # Of several calls each has sizes of its own.
-        gradients = None if self.known.calls else scene.gradients
-        infos = [gradients.leaf(one) for one in positions] if gradients else []
+        """The leaves that a line takes, with what each gets, or how many they are."""
         # Of a long path the end says which it is, and the number must have room.
         dots = self.glyphs.ellipsis
-        paths = (next(iter(scene.graph.leaves[one].names), "?") for one in positions)
+        paths = map(self._leaf, positions)
         names = [path if len(path) <= LONG_PATH else f"{dots}{short(path)}" for path in paths]
         is_count = len(names) > MOST_NAMED
+        sizes = [self._got([one]) for one in positions]
         if is_count:
-            names = [count(len(names), "leaf")]
-            each = [odd(infos, self.glyphs.bad), span(infos, FEW_DIGITS)] if infos else []
-            sizes = [" · ".join(filter(None, each))]
-        else:
-            signs = self.glyphs.silent, self.glyphs.bad
-            sizes = [span([info]) or state_word(info, *signs) for info in infos]
+            names, sizes = [count(len(names), "leaf")], [self._got(positions, FEW_DIGITS)]
         before = parts(note)
         (name, size), *others = zip_longest(names, sizes, fillvalue="")
         gap = " · " if any(part.text for part in before) else ""
         more = "".join(f", {other} {known}".rstrip() for other, known in others)
         return (
             *before,
-            Part(f"{gap}{sign} ", "green", "never"),
+            Part(f"{gap}{self.glyphs.leaf} ", "green", "never"),
             Part(name, "green", "never" if is_count else "start"),
             Part(f" {size}".rstrip(), "green", "whole" if is_count else "never"),
             Part(more, "green"),
         )
 
+    def _below(self, line: SourceLine) -> Iterator[list[Cell]]:
+        """``ln_1.weight ×12 0.0164–0.07357``: each leaf that a line takes, or each of a layer, with
+        what it gets; how many they are where these are many, too."""
+        positions, alike = line.leaves, dict[str, list[int]]()
+        # What ran in each layer takes the same of each.
+        ran = max((len(one.results) for one in line.pieces), default=1)
+        is_of_layers = len(positions) > MOST_BELOW or ran > 1
+        for one in positions:
+            name = self._leaf(one)
+            place = re.sub(r"\b\d+\b", "*", name) if is_of_layers else name
+            alike.setdefault(place, []).append(one)
+        if len(alike) > MOST_BELOW:
+            alike = {"": [*positions]}
+        several = [name for name, some in alike.items() if len(some) > 1]
+        shown = dict(zip(several, _ends(several), strict=True))
+        lead, row = f"  {self.glyphs.leaf} ", ""
+        for name, some in alike.items():
+            who = self._leaf(some[0])
+            if len(some) > 1:
+                who = f"{shown[name]} ×{len(some):,}" if name else count(len(some), "leaf")
+            said = f"{who} {self._got(some)}".rstrip()
+            if row and cells(f"{lead}{row}, {said},") > self.options.width:
+                # A name and its number stay together.
+                yield from self._said(lead, f"{row},", "green")
+                lead, row = " " * len(lead), ""
+            row = f"{row}, {said}" if row else said
+        yield from self._said(lead, row, "green")
+
+    def _leaf(self, position: int) -> str:
+        return visible(next(iter(self.scene.graph.leaves[position].names), "?"))
+
+    def _got(self, positions: Sequence[int], *digits: int) -> str:
+        """The sizes of what leaves get, of so many ``digits``."""
+        # Of several calls each has sizes of its own.
+        gradients = None if self.known.calls else self.scene.gradients
+        infos = [gradients.leaf(one) for one in positions] if gradients else []
+        signs = self.glyphs.silent, self.glyphs.bad
+        if len(infos) == 1:
+            return span(infos) or state_word(infos[0], *signs)
+        return " · ".join(filter(None, (odd(infos, signs[1]), span(infos, *digits))))
+
     def _marked(self, line: SourceLine, file: str) -> Iterator[list[Cell]]:
         """What the verdict says of a line, and of the leaves that it takes."""
-        graph, known = self.scene.graph, (one for one in self.marks.spots if one.origin >= 0)
+        graph, known = self.scene.graph, (one for one in self.marks.placed() if one.origin >= 0)
         placed = ((one, graph.origins[one.origin]) for one in known)
         spots = [one for one, at in placed if (at.file, at.line) == (file, line.number)]
         of_leaves = self.marks.of_leaves({graph.leaves[leaf].node for leaf in line.leaves})
@@ -263,6 +305,19 @@ class _Code(Head):
         """A text over the whole width, in as many rows as it needs."""
         for row in paragraph(lead, text, self.options.width) if text else ():
             yield [Part(row, ink)]
+
+
+def _ends(paths: Sequence[str]) -> list[str]:
+    """The ends of paths, as long as it takes to tell them apart, each beginning with a name."""
+    rows = [path.split(".") for path in paths]
+    for many in range(2, max(map(len, rows), default=0) + 1):
+        known = [
+            next((at for at in range(many, len(row)) if row[-at] != "*"), len(row)) for row in rows
+        ]
+        ends = [".".join(row[-at:]) for row, at in zip(rows, known, strict=True)]
+        if len({*ends}) == len(ends):
+            return ends
+    return [*paths]
 
 
 render = _Code.render

@@ -18,7 +18,7 @@ from gradscope.render.drawing.pack import compressed, histograms, pack
 from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.several import call_words
-from gradscope.render.drawing.verdict import Marks, Spot, verdict
+from gradscope.render.drawing.verdict import Marks, Spot, sentences
 from gradscope.render.options import Options
 from gradscope.render.words.page import asset, page
 from gradscope.simplify import Folding
@@ -96,8 +96,8 @@ def _about(
         asked = replace(options, call=backward.number, folding=Folding())
         scene = Scene(held, asked)
         # The page finds itself what is not finite.
-        spots = (spot for spot in Marks(scene).spots if spot.severity != "error")
-        said, marked = verdict(scene), [*spots]
+        spots = (spot for spot in Marks(scene).placed() if spot.severity != "error")
+        said, marked = "\n".join(sentences(scene)), [*spots]
     return call_words(held.graph, backward), bool(backward.error), said, marked
 
 

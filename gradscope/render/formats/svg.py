@@ -34,6 +34,9 @@ DARK = (
 """Light becomes dark and each colour keeps its hue.  Only of a picture that stands alone: a page
 around it may be light."""
 
+HALO = ".edge text { paint-order: stroke; stroke: white; stroke-width: 3px; }"
+"""The words beside an arrow stay readable over another arrow, or over the border of a frame."""
+
 ONE_LINE = 2.5
 """Points by which the baselines of one line are apart at most."""
 
@@ -54,7 +57,7 @@ def render(report: Report, options: Options) -> bytes:
     add_strip(picture, scene)
     _fit(picture)
     style = Element(f"{{{SVG}}}style")
-    style.text = DARK
+    style.text = f"{HALO} {DARK}"
     picture.insert(0, style)
     return bytes(ElementTree.tostring(picture, encoding="utf-8", xml_declaration=True))
 
