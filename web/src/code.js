@@ -13,7 +13,7 @@ const HEAD = /^\s*(async +)?def /;
 /** Blanks before a line below which what does not fit beside it goes on. */
 const DEEPEST = 8;
 /** Colours of a strip that fit below a number, leaves that are named at a line, and signs of a name. */
-const [CELLS, NAMED, NAME] = [24, 2, 34];
+const [CELLS, NAMED, NAME] = [24, 6, 34];
 /** A window that has room for it beside the graph and the facts. */
 const ROOM = "(min-width: 1160px)";
 /** More lines would only be slow. */
@@ -171,11 +171,17 @@ export class Code {
     return this.made;
   }
 
+  /** Each leaf with what it gets; of many those that have one place in every layer, or how many they are. */
   _leaves(leaves) {
     const { model } = this;
-    const each = leaves.map((leaf) => ({ node: model.data.leaves.node[leaf] }));
-    if (each.length > NAMED) return `${leavesOf(each.length)} ${told(model.arriving({ each }))}`;
-    return each.map(({ node }) => `${ending(visible(model.names(node)[0] ?? `#${node}`))} ${told(model.upstream(node))}`).join(", ");
+    const alike = new Map();
+    for (const leaf of leaves) {
+      const node = model.data.leaves.node[leaf];
+      const name = visible(model.names(node)[0] ?? `#${node}`);
+      append(alike, leaves.length > NAMED ? name.replace(/\b\d+\b/g, "*") : name, { node });
+    }
+    if (alike.size > NAMED) return `${leavesOf(leaves.length)} ${told(model.arriving({ each: [...alike.values()].flat() }))}`;
+    return [...alike].map(([name, each]) => (each[1] ? `${ending(name)} ×${each.length} ${told(model.arriving({ each }))}` : `${ending(name)} ${told(model.upstream(each[0].node))}`)).join(", ");
   }
 
   /** Begin with the function that made the first of these nodes, or so far below that the worst line is in sight. */

@@ -758,10 +758,10 @@ test("what the verdict is about is marked in the innermost box, at its line and 
   }, more);
   // What is said of a round is said by what stands for all of them.
   await drawn([rsqrt, "information", "grows ×109", -1, true]);
-  assert.deepEqual((await told()).map(([, , text]) => text), ["▾ △ blocks.* ×12", "· grows ×109", "△", "· grows ×40"]);
+  assert.deepEqual((await told()).map(([, , text]) => text), ["▾ △ blocks.* ×12", "· grows ×109", "△", "· grows ×40 in blocks.0"]);
   await drawn();
   const words = await told();
-  assert.deepEqual(words.map(([, , text]) => text), ["△", "· grows ×40"]);
+  assert.deepEqual(words.map(([, , text]) => text), ["△", "· grows ×40 in blocks.0"]);
   assert.equal(new Set(words.map(([, color]) => color)).size, 1);
   assert.equal(await page.locator(".code .line", { hasText: "bent.rsqrt()" }).locator(".guilt").textContent(), " △ grows ×40");
   assert.equal(await page.locator(".code .guilt", { hasText: "△" }).count(), 1);
@@ -1347,7 +1347,7 @@ test("the verdict is not said of another rank", oncePerPage, async () => {
   const page = await opened("sized");
   const told = () => page.locator(".verdict").textContent();
   const first = await told();
-  assert.match(first, /^‖g‖ grows ×2930 from gpt.h.11 back to gpt.h.0 · all 150 leaves get ‖g‖ /);
+  assert.match(first, /^‖g‖ grows ×6050 from gpt.h.11 back through gpt.h.0, 6.53 to 39519\nall 150 leaves get ‖g‖ /);
   await page.getByLabel("Rank").selectOption("1");
   assert.equal(await told(), "");
   await page.getByLabel("Rank").selectOption("0");
