@@ -763,7 +763,7 @@ test("what the verdict is about is marked in the innermost box, at its line and 
   const words = await told();
   assert.deepEqual(words.map(([, , text]) => text), ["△", "· grows ×40 in blocks.0"]);
   assert.equal(new Set(words.map(([, color]) => color)).size, 1);
-  assert.equal(await page.locator(".code .line", { hasText: "bent.rsqrt()" }).locator(".guilt").textContent(), " △ grows ×40");
+  assert.equal(await page.locator(".code .line", { hasText: "bent.rsqrt()" }).locator(".guilt").textContent(), " △ grows ×40 in blocks.0");
   assert.equal(await page.locator(".code .guilt", { hasText: "△" }).count(), 1);
   assert.match(await page.locator("footer").textContent(), /△ worth a look/);
   assert.doesNotMatch(await page.locator("footer").textContent(), /[✖▲]/);
