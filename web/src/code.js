@@ -181,7 +181,7 @@ export class Code {
       append(alike, leaves.length > NAMED ? name.replace(/\b\d+\b/g, "*") : name, { node });
     }
     if (alike.size > NAMED) return `${leavesOf(leaves.length)} ${told(model.arriving({ each: [...alike.values()].flat() }))}`;
-    return [...alike].map(([name, each]) => (each[1] ? `${ending(name)} ×${each.length} ${told(model.arriving({ each }))}` : `${ending(name)} ${told(model.upstream(each[0].node))}`)).join(", ");
+    return [...alike].map(([name, each]) => (each[1] ? `${ending(name.replace(/.*\*\.(?=.*\.)/, ""))}\u00a0×${each.length}\u00a0${told(model.arriving({ each }))}` : `${ending(name)}\u00a0${told(model.upstream(each[0].node))}`)).join(", ");
   }
 
   /** Begin with the function that made the first of these nodes, or so far below that the worst line is in sight. */

@@ -1270,7 +1270,7 @@ test("the code tells at each line what arrives, and leads to its boxes and back"
     if (state === "finite") assert.ok(Math.abs(Number(lines[i][2]) - norm) < 1e-3 * norm, lines[i].join());
     else assert.match(lines[i][2], /✖ 4 Inf/);
   }
-  assert.match(lines[12][3], /●\sw12 0$/);
+  assert.match(lines[12][3], /●\sw12\s0$/);
   await page.locator(".code button.line", { hasText: "x * w7" }).click();
   assert.equal(await heading(page), "x = x * w7");
   assert.equal(await page.locator(".code .here code").textContent(), "x * w7");

@@ -6,6 +6,7 @@ Must not know how rows are ordered or how wide the terminal is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -34,7 +35,7 @@ from gradscope.render.drawing.scale import (
     strip,
 )
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.drawing.verdict import Marks
+from gradscope.render.drawing.verdict import Marks, Spot
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Cell, Column, Part, Parts
 from gradscope.render.words.text import BADGES, Glyphs, cells
@@ -230,17 +231,24 @@ class Cells:
         if row.kind == "frame":
             template = scene.view.templates[item.template or 0]
             note = frame(scene, template)
-            spot = self.marks.of(template)
-            told = f"{BADGES[spot.severity]} {spot.words}  " if spot else ""
             lead, title = f"{row.lead}{self.glyphs.opened} ", f"{note.title}  "
-            room = scene.options.width - cells(f"{lead}{title}{told}") - FEWEST_CELLS
-            return [self._across(lead, note, title + told * (room >= 0))]
+            room = scene.options.width - cells(lead + title) - FEWEST_CELLS
+            return [self._across(lead, note, title + self._mark(self.marks.of(template), room))]
         infos = self._by_rounds(row, item, scene.gradients)
         if row.kind == "reference" and len(infos) == 1:
             # From outside one of the rounds is meant.
             words = Part(scene.expression(item), "cyan")
             return [self._name(row, item), words, *self._body(item, infos[0], self._tensor(row))]
         return [self._name(row, item), self._told(row, item), *self._rounds(item, infos)]
+
+    def _mark(self, spot: Spot | None, room: int) -> str:
+        """What the verdict says of what is drawn once, as much of it as has room."""
+        if spot is None:
+            return ""
+        words = re.split(r"(?=, to | since | from )", f"{BADGES[spot.severity]} {spot.words}")
+        told = ("".join(words[:many]) for many in range(len(words), 0, -1))
+        short = next((one for one in told if cells(one) + 2 <= room), BADGES[spot.severity])
+        return f"{short}  "
 
     def _by_rounds(
         self, row: TreeRow, item: Item, gradients: ViewGradients | None

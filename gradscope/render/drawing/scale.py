@@ -275,7 +275,10 @@ def grown(rounds: Sequence[Round], leaving: GradientInfo | None = None) -> Cours
     before = f"‖g‖ {change} {way}"
     # Rounds, and modules that are numbers alone, are drawn as one.
     words = f"{change} since {short(first)}" if "." in first and at < place else change
-    after = f", {numbers.number(sizes[at])} to {numbers.number(sizes[behind])}"
+    end = numbers.number(sizes[behind])
+    # What is marked is what enters the last of them.
+    words += f", to {end}" if behind > place else ""
+    after = f", {numbers.number(sizes[at])} to {end}"
     return Course(before, after, words, place, "information", True)
 
 
