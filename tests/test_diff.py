@@ -288,6 +288,17 @@ def test_the_tree_has_both_sides(session: Session) -> None:
     assert "A: a.json, B: b.json" in told and "only in B" in told
 
 
+def test_what_runs_in_another_order_is_not_drawn_in_a_circle(session: Session) -> None:
+    lead = "import torch\nx = torch.ones(3, requires_grad=True)\n"
+    first = f"{lead}p = torch.sin(x)\nq = torch.exp(p)\n(q * 1).sum().backward()\n"
+    other = f"{lead}q = torch.exp(x)\np = torch.sin(q)\n(p * 1).sum().backward()\n"
+    told = session.cli("diff", *both(session, first, other), "--format", "tree").out
+    assert "different: 3 edges lead elsewhere" in told
+    assert "not drawn, as they would go in a circle with A's: 3 edges of B" in told
+    # Both have the operation, and A alone the way to it.
+    assert re.search(r"○ Exp .* edge only in A ", told)
+
+
 @pytest.mark.parametrize("more_in", ["A", "B"])
 def test_what_one_side_has_more_is_in_the_modules_of_both(more_in: str, session: Session) -> None:
     """So that blocks alike are drawn once, whichever side has the longer ones."""

@@ -162,6 +162,25 @@ y.backward()
 """
 
 
+def test_of_several_outputs_only_what_a_hook_changed_is_said_to_be(session: Session) -> None:
+    session.write(
+        "import torch\nx = torch.ones(3, requires_grad=True)\na, b, c = (x * 2).unbind()\n"
+        "b.register_hook(lambda g: g * 100)\n(a + b * 3 + c + a * b).backward()\n"
+    )
+    rows = session.cli("backward", "program.py").out.splitlines()
+    (changed,) = [row for row in rows if "changed by a hook" in row]
+    assert "↻ [1]" in changed and " 500 " in changed
+    assert any("sum of 2 edges" in row for row in rows)
+    # Also where it is in what is drawn as one.
+    session.write(
+        "import torch\nclass Double(torch.nn.Module):\n    def forward(self, x):\n"
+        "        y = x * 2\n        y.register_hook(lambda g: g * 10)\n        return y + 1\n"
+        "x = torch.ones(3, requires_grad=True)\nDouble()(x).sum().backward()\n"
+    )
+    told = session.cli("backward", "program.py", "--depth", "1").out
+    assert "─ 1 gradient changed by a hook inside" in told
+
+
 @pytest.mark.parametrize(
     ("way", "shown"),
     [

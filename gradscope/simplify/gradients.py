@@ -17,6 +17,7 @@ from heapq import nlargest
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from gradscope.model.invariants import differences
 from gradscope.model.plain import Number, number
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Graph, Node, State
 from gradscope.simplify.view import Frame, Item, Link, View
@@ -119,6 +120,16 @@ class Sums:
     @cached_property
     def _altered(self) -> set[int]:
         return set(self.backward.altered)
+
+    @cached_property
+    def replaced(self) -> set[tuple[int, int]]:
+        """Where a hook of the program replaced what arrived: (node, output)."""
+        if not self.backward.altered:
+            return set()
+        found = {one[:2] for one in differences(self.graph, self.backward)}
+        known = {node for node, _ in found}
+        # A union of two graphs has edges that brought nothing to its sums.
+        return found | {(node, 0) for node in self.backward.altered if node not in known}
 
     @cached_property
     def _edges_into(self) -> dict[int, list[int]]:

@@ -24,6 +24,7 @@ from gradscope.model.report import (
     Root,
     around,
 )
+from gradscope.words import count
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class _Way(NamedTuple):
 
 
 def union(a: Report, b: Report, comparison: Comparison) -> Union:
-    """Both graphs in one; A alone where B's extra edges would make a cycle."""
+    """Both graphs in one; without B's extra edges where these would make a cycle, which a note of
+    the report says."""
     back = {right: left for left, right in comparison.pairs}
     lone = [node.id for node in b.graph.nodes if node.id not in back]
     place = {node: len(a.graph.nodes) + position for position, node in enumerate(lone)}
@@ -57,7 +59,9 @@ def union(a: Report, b: Report, comparison: Comparison) -> Union:
     ways = _ways(a.graph, b.graph, place)
     total = len(a.graph.nodes) + len(lone)
     order = _sorted(total, ways)
+    left_out = 0
     if order is None:
+        left_out = sum(way.a is None for way in ways)
         ways = [way for way in ways if way.a is not None]
         order = _sorted(total, ways) or list(range(total))
     number = {old: new for new, old in enumerate(order)}
@@ -70,7 +74,11 @@ def union(a: Report, b: Report, comparison: Comparison) -> Union:
     sources = tuple(origin[old] for old in order)
     leaves = tuple(number[leaf.node] for leaf in a.graph.leaves)
     edges = tuple((way.a, way.b) for way in ways)
-    return Union(_report(a, b, sources, ways), sources, edges, leaves)
+    report = _report(a, b, sources, ways)
+    if left_out:
+        words = f"not drawn, as they would go in a circle with A's: {count(left_out, 'edge')} of B"
+        report = msgspec.structs.replace(report, notes=(words,))
+    return Union(report, sources, edges, leaves)
 
 
 def passes(a: Report, b: Report, both: Union) -> tuple[BackwardPass, ...]:

@@ -22,6 +22,7 @@ from gradscope.render.drawing.facts import (
     marked,
     meeting,
     notes_of,
+    of_edges,
     parts_of,
 )
 from gradscope.render.drawing.scale import (
@@ -170,7 +171,7 @@ class Cells:
         if row.kind == "definition" and item.template is not None:
             # What is drawn once stands for all rounds, which get theirs from one another.
             edges = self._apart(overlay, item.round_of()) or edges
-        return difference(known if known and known.words else marked(overlay.edges, edges))
+        return difference(known if known and known.words else of_edges(overlay, edges))
 
     def _apart(self, overlay: Overlay, round_of: Mapping[int, int]) -> list[int]:
         """The edges into the rounds of an item that differ by a number."""

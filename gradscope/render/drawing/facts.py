@@ -19,7 +19,7 @@ from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.scale import FEWEST_CELLS, Round, exceptions, extremes, short, span
 from gradscope.render.drawing.scene import Scene
-from gradscope.render.options import Mark
+from gradscope.render.options import Mark, Overlay
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Part
 from gradscope.simplify.gradients import ViewGradients
@@ -153,6 +153,15 @@ def marked(marks: Mapping[int, Mark], members: Sequence[int]) -> Mark | None:
     return replace(found, words=words)
 
 
+def of_edges(overlay: Overlay, edges: Sequence[int]) -> Mark | None:
+    """What differs on edges, where their ends may be on both sides: ``edge only in A``."""
+    mark = marked(overlay.edges, edges)
+    if mark is None or "only in" not in mark.words:
+        return mark
+    noun = "edge" if mark.words.startswith("only") else "edges"
+    return replace(mark, words=mark.words.replace("only", f"{noun} only"))
+
+
 def difference(mark: Mark | None) -> Part:
     """What differs, in its colour."""
     return Part(mark.words, f"bold {mark.color}") if mark else Part("")
@@ -256,29 +265,38 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
         return []
     hook = None if item.folded else gradients.backward.hook_on(item.members[0])
     if len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2 and hook is None:
-        return []
+        return _hooks_inside(item, gradients)
     arrivals = gradients.arrivals(item)
     given = Counter((root.node, root.output) for root in scene.graph.roots)
     if item.folded:
         told = _marked(scene, meeting(scene, item))
         parts = sum(arrivals.values())
         whole = not scene.options.sides
-        return [Note("", None, gradients.entering(item), told, parts=parts, is_whole=whole)]
+        note = Note("", None, gradients.entering(item), told, parts=parts, is_whole=whole)
+        return [note, *_hooks_inside(item, gradients)]
     return [
         Note(
             f"[{place[1]}]" if place[1] else "",
             scene.tensor(*place),
             gradients.backward.at(*place),
-            _arriving(scene, gradients, place, amount) if hook is None else HOOKED,
-            hook=hook,
+            HOOKED if place in gradients.replaced else _arriving(scene, gradients, place, amount),
+            hook=hook if place in gradients.replaced else None,
             parts=amount,
             given=given[place],
             # How far two sides lie apart is known of edges.
             is_whole=hook is None and len(arrivals) == 1 and not scene.options.sides,
         )
         for place, amount in arrivals.items()
-        if amount > 1 or hook is not None
+        if amount > 1 or place in gradients.replaced
     ]
+
+
+def _hooks_inside(item: Item, gradients: ViewGradients) -> list[Note]:
+    """That hooks of the program changed gradients at nodes that are drawn as one."""
+    inside = {*item.members} if item.folded else set()
+    changed = sum(node in inside for node in gradients.backward.altered)
+    words = f"{count(changed, 'gradient')} changed by a hook inside"
+    return [Note(remark=words, across=True)] if changed else []
 
 
 def parts_of(note: Note) -> str:

@@ -47,11 +47,7 @@ def verdict(found: Comparison) -> str:
 def _parts(found: Comparison) -> list[str]:
     """What differs, counted."""
     counts = Counter(change.what for change in found.changes)
-    nodes = {"removed", "added"}
-    parts = [
-        f"{count(many, 'node') if what in nodes else many} {SIGNS[what]}{_which(found, what)}"
-        for what, many in counts.items()
-    ]
+    parts = [f"{_counted(what, many)}{_which(found, what)}" for what, many in counts.items()]
     values = sum(found.differs(leaf.values) for leaf in found.leaves)
     parts += [f"values of {count(values, 'leaf')} differ"] if values else []
     differing = len([edge for edge in found.differing_edges() if edge.a >= 0])
@@ -60,6 +56,14 @@ def _parts(found: Comparison) -> list[str]:
     # A hook of a leaf is on no edge.
     leaves = "" if parts else count(len(found.differing_leaves()), "leaf")
     return parts or [f"what arrives at {leaves} differs"]
+
+
+def _counted(what: What, many: int) -> str:
+    """``36 nodes only in A``, ``2 edges lead elsewhere``."""
+    sign = SIGNS[what]
+    words = sign.removeprefix("edge ")
+    noun = "node" if words == sign else "edge"
+    return f"{count(many, noun)} {words if many == 1 else words.replace('leads', 'lead')}"
 
 
 def _which(found: Comparison, what: What) -> str:
