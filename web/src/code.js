@@ -13,7 +13,7 @@ const HEAD = /^\s*(async +)?def /;
 /** Blanks before a line below which what does not fit beside it goes on. */
 const DEEPEST = 8;
 /** Colours of a strip that fit below a number, leaves that are named at a line, and signs of a name. */
-const [CELLS, NAMED, NAME] = [24, 6, 34];
+const [CELLS, NAMED, NAME] = [24, 4, 34];
 /** A window that has room for it beside the graph and the facts. */
 const ROOM = "(min-width: 1160px)";
 /** More lines would only be slow. */
