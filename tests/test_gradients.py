@@ -169,7 +169,7 @@ def test_of_several_outputs_only_what_a_hook_changed_is_said_to_be(session: Sess
     )
     rows = session.cli("backward", "program.py").out.splitlines()
     (changed,) = [row for row in rows if "changed by a hook" in row]
-    assert "↻ [1]" in changed and " 500 " in changed
+    assert "↻ [1]" in changed and " 500 " in changed and changed.endswith("program.py:4")
     assert any("sum of 2 edges" in row for row in rows)
     # Also where it is in what is drawn as one.
     session.write(

@@ -335,7 +335,10 @@ class Assembler:
         if not backward.altered:
             return backward
         hooks = (
-            self._hook_on(leaf_of(self.walked.nodes[node]), self.held.get((node, 0)))
+            self._hook_on(
+                leaf_of(self.walked.nodes[node]),
+                *(self.held.get((node, output)) for output in range(len(backward.upstream[node]))),
+            )
             for node in backward.altered
         )
         return msgspec.structs.replace(backward, hooks=tuple(hooks))
@@ -343,8 +346,9 @@ class Assembler:
     def _hook_on(self, *tensors: Any) -> str:
         from gradscope.recording.failed import codes_of
 
-        found = (getattr(one, "_backward_hooks", None) for one in tensors)
-        hooks = list(next(filter(None, found), {}).values())
+        found = (getattr(one, "_backward_hooks", None) or {} for one in tensors)
+        # A leaf is held by its variable, too.
+        hooks = list({id(hook): hook for some in found for hook in some.values()}.values())
         code = next(codes_of(hooks[0]), None) if len(hooks) == 1 else None
         if code is None:
             return ""
