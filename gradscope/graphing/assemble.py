@@ -367,9 +367,10 @@ class Assembler:
 
 
 def backward_pass(
-    edge_gradients: EdgeGradients, graph: Graph, seeds: Sequence[int]
+    edge_gradients: EdgeGradients, graph: Graph, seeds: Sequence[int], error: str
 ) -> BackwardPass:
-    """The finished pass, with the leaves' new gradients and nothing accumulated yet."""
+    """The finished pass, with the leaves' new gradients and nothing accumulated yet; ``error`` is
+    what ended it, if anything did."""
     flowed = BackwardPass(
         gradients=edge_gradients.table.finish(),
         edges=tuple(edge_gradients.edges),
@@ -378,6 +379,7 @@ def backward_pass(
         accumulations=tuple(
             Accumulation(edge_gradients.upstream[leaf.node][0]) for leaf in graph.leaves
         ),
+        error=error,
     )
     # What arrived is not what the node received: only a hook of the program can do that.
     altered = sorted({node for node, _, _ in differences(graph, flowed)})

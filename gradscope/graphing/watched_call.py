@@ -132,7 +132,9 @@ class MeasuredCall:
 
     def passed(self, graph: Graph, origin: int | None) -> BackwardPass:
         """The gradients as plain data, for this graph, of a call at this origin."""
-        flowed = backward_pass(self.flow, graph, self._seeds)
+        error = self.failure
+        words = "" if error is None else f"{type(error).__name__}: {message(error)}"
+        flowed = backward_pass(self.flow, graph, self._seeds, words)
         accumulations = flowed.accumulations
         if self.call.accumulates:
             accumulations = tuple(
@@ -141,14 +143,12 @@ class MeasuredCall:
                     accumulations, self.before, self.after, self.variables(), strict=True
                 )
             )
-        error = self.failure
         return msgspec.structs.replace(
             flowed,
             number=self.number,
             origin=origin,
             gradients=self.table.finish(),
             accumulations=accumulations,
-            error="" if error is None else f"{type(error).__name__}: {message(error)}",
         )
 
     def variables(self) -> list[Any]:
