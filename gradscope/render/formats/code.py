@@ -42,7 +42,7 @@ MOST_NAMED = 2
 """Leaves that are named beside a line, and not below it."""
 
 MOST_BELOW = 6
-"""Leaves that are named below a line, or places in each layer that are."""
+"""Places in layers that are told below a line, and leaves that are not named one by one."""
 
 
 class _Code(Head):
@@ -232,12 +232,10 @@ class _Code(Head):
         """``ln_1.weight ×12 0.0164–0.07357``: each leaf that a line takes, or each of a layer, with
         what it gets; how many they are where these are many, too."""
         positions, alike = line.leaves, dict[str, list[int]]()
-        # What ran in each layer takes the same of each.
-        ran = max((len(one.results) for one in line.pieces), default=1)
-        is_of_layers = len(positions) > MOST_BELOW or ran > 1
         for one in positions:
             name = self._leaf(one)
-            place = re.sub(r"\b\d+\b", "*", name) if is_of_layers else name
+            # What runs in each layer takes the same of each.
+            place = re.sub(r"\b\d+\b", "*", name) if len(positions) >= MOST_BELOW else name
             alike.setdefault(place, []).append(one)
         if len(alike) > MOST_BELOW:
             alike = {"": [*positions]}
