@@ -6,9 +6,7 @@ is to be computed anew.  Knows nothing of derivatives or of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 
@@ -22,9 +20,6 @@ from gradscope.derivatives.double_precision import (
     widened,
 )
 
-COARSE = 1e-2
-"""What half precision leaves of a number; other random numbers differ by more."""
-
 
 class Replay:
     """Some calls of the tape, in their order, to be made again as often as needed.
@@ -32,8 +27,8 @@ class Replay:
     Args:
         calls: the calls; those whose results go into one of them or into a root are among them.
         roots: what is wanted of them.
-        free: constants that are not held, but computed by calls that cut history.
-        fixed: what others are held at, if not at the value that they had.
+        held: constants that stay as they are here, though calls that cut history are made again;
+            without one of these a constant is what the program had.
 
     ``failed`` says which calls could not be made; those after them go on with the value that the
     program had, where that is known.
@@ -43,14 +38,12 @@ class Replay:
         self,
         calls: Sequence[Call],
         roots: Iterable[TapeSlot],
-        free: Collection[TapeSlot] = (),
-        fixed: Mapping[TapeSlot, torch.Tensor] | None = None,
+        held: Mapping[TapeSlot, torch.Tensor] | None = None,
     ) -> None:
         self.calls = calls
         self.failed: dict[Call, str] = {}
         self._roots = set(roots)
-        self._free = free
-        self._fixed = fixed or {}
+        self._held = held or {}
         self._last = _last_uses(calls)
         # A `grad` on the tape needs a graph that it can go through.
         self._with_graph = any(call.is_backward for call in calls)
@@ -68,14 +61,9 @@ class Replay:
             visit: told of every call before it is made, with a way to its operands.
             with_graph: build a graph, so that gradients can be asked for.
         """
-        # Copies: a call may change one in place.
-        fixed = {slot: one.clone() for slot, one in self._fixed.items()}
-        values = _Values({**fixed, **(moved or {})}, with_graph or self._with_graph, self._free)
-        values.is_moved = bool(moved)
-        graph: AbstractContextManager[Any] = (
-            nullcontext() if with_graph or self._with_graph else torch.no_grad()
-        )
-        with graph:
+        with_graph = with_graph or self._with_graph
+        with torch.set_grad_enabled(with_graph):
+            values = _Values(self._held, moved or {}, with_graph)
             for position, call in enumerate(self.calls):
                 if visit is not None:
                     visit(call, values.of)
@@ -89,14 +77,12 @@ class Replay:
             # Not tried once more: the tape runs many times, and each time has to go the same way.
             if call in self.failed:
                 raise Unrepeatable(self.failed[call])
-            with torch.no_grad() if call.cut else nullcontext():
+            with torch.set_grad_enabled(values.with_graph and not call.cut):
                 out = make_again(call, values.of)
             # Some that change an operand give nothing.
             if call.cut and call.changed is not None:
                 out = [values.of(call.changed)]
             values.take(call, out)
-            if call.cut and call.draws and not values.is_moved:
-                values.require_drawn(call)
         except Unrepeatable as error:
             self.failed.setdefault(call, error.what)
             values.take_given(call)
@@ -107,14 +93,13 @@ class _Values:
 
     def __init__(
         self,
+        held: Mapping[TapeSlot, torch.Tensor],
         moved: Mapping[TapeSlot, torch.Tensor],
         with_graph: bool,
-        free: Collection[TapeSlot],
     ) -> None:
-        self.is_moved = False
-        self._moved = moved
-        self._with_graph = with_graph
-        self._free = free
+        self.with_graph = with_graph
+        # Copies: a call may change one in place.
+        self._set = {slot: one.clone() for slot, one in {**held, **moved}.items()}
         self._values: dict[TapeSlot, torch.Tensor] = {}
         self._lost: set[TapeSlot] = set()
 
@@ -128,7 +113,7 @@ class _Values:
             Unrepeatable: when it is not known.
         """
         found = self._values.get(slot)
-        if found is None and slot in self._free and slot.moving in self._values:
+        if found is None and slot not in self._set and slot.moving in self._values:
             found = self._values[slot] = self._values[slot.moving]
         if found is None:
             if slot.given is None or slot in self._lost:
@@ -137,24 +122,12 @@ class _Values:
         return found
 
     def _given(self, slot: TapeSlot, given: OutsideValue) -> torch.Tensor:
-        moved = self._moved.get(slot)
-        found = value_of(given) if moved is None else moved
-        if not (self._with_graph and given.requires_grad and is_wide(found)):
+        known = self._set.get(slot)
+        found = value_of(given) if known is None else known
+        if not (self.with_graph and given.requires_grad and is_wide(found)) or found.grad_fn:
             return found
         # Where a graph is built a leaf must not be changed in place; a copy of it may.
-        return (found if found.requires_grad else found.requires_grad_()).clone()
-
-    def require_drawn(self, call: Call) -> None:
-        """A call that draws has been made where nothing is moved.
-
-        Raises:
-            Unrepeatable: when it has given something else than in the program.
-        """
-        for slot in call.results:
-            if slot is not None and slot.result is not None and not slot.result.is_lost:
-                one, other = self._values[slot], widened(slot.result.value)
-                if not torch.allclose(one, other, rtol=COARSE, atol=COARSE, equal_nan=True):
-                    raise Unrepeatable("in float64 it draws other numbers")
+        return found.requires_grad_().clone()
 
     def take(self, call: Call, out: Tensors) -> None:
         operands = {id(self._values[one]) for one in call.slots if one in self._values}
