@@ -15,7 +15,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from gradscope.analyses.check.replay import needed
-from gradscope.analyses.check.slots import Slots, memory_of
+from gradscope.analyses.check.slots import Slots
 from gradscope.autograd.tensors import is_learned_leaf, requires_grad
 from gradscope.derivatives.call import (
     Call,
@@ -106,12 +106,11 @@ class CutTape:
             return
         operands = [one for one in pytree.tree_leaves((made.args, made.kwargs)) if is_tensor(one)]
         if call.changed is None:
-            pairs = zip(operands, call.slots, strict=False)
-            memories = [(memory_of(tensor), slot) for tensor, slot in pairs]
+            taken = list(zip(operands, call.slots, strict=False))
             # Some give back an operand, and one takes only its history.
             old = [] if call.function is _tensor.detach_ else list(map(id, operands))
             call.results = [
-                self._known.result(one, memories) if id(one) not in old and _can_move(one) else None
+                self._known.result(one, taken) if id(one) not in old and _can_move(one) else None
                 for one in pytree.tree_leaves(made.out)
             ]
         elif call.changed.given is None:

@@ -14,7 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from gradscope.analyses.check.cut_tape import LARGE, MAX_BYTES, MAX_CALLS, CutTape
-from gradscope.analyses.check.slots import Slots, memory_of
+from gradscope.analyses.check.slots import Slots, Taken
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import make_release_safe, walk
@@ -167,15 +167,13 @@ class Tape(Listener):
         call.place = -1 if span is None else span.place
         call.random = left_behind(call.random)
         # Not strict, here and below: a call that cannot be made again has no slots.
-        if any(self._is_rewritten(call, *pair) for pair in zip(operands, call.slots, strict=False)):
+        taken = list(zip(operands, call.slots, strict=False))
+        if any(self._is_rewritten(call, *pair) for pair in taken):
             call.problem = "it changes in place an operand that backward treats as a constant"
-        memories = [
-            (memory_of(tensor), slot) for tensor, slot in zip(operands, call.slots, strict=False)
-        ]
         if call.changed is not None:
             self._slots.changed(operands[0], call.changed)
         for tensor in pytree.tree_leaves(made.out):
-            call.results.append(self._result(call, tensor, memories))
+            call.results.append(self._result(call, tensor, taken))
         self.has_hooks |= call.custom is HOOKED or _saving_hooks(True) is not None
         self.taped.append(call)
         if self._bytes > MAX_BYTES or len(self.taped) > MAX_CALLS:
@@ -186,9 +184,7 @@ class Tape(Listener):
         is_leaf = slot.given is not None and slot.given.leaf is not None
         return is_leaf and slot is not call.changed and self._slots.find(tensor) is not slot
 
-    def _result(
-        self, call: Call, tensor: Any, operands: list[tuple[int, TapeSlot]]
-    ) -> TapeSlot | None:
+    def _result(self, call: Call, tensor: Any, operands: list[Taken]) -> TapeSlot | None:
         if not is_tensor(tensor) or not requires_grad(tensor) or not is_usable(tensor):
             return None
         known = self._slots.find(tensor)
