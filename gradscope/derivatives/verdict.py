@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import torch
 
@@ -31,8 +31,6 @@ from gradscope.model.studies import (
 from gradscope.words import duration
 
 _RANKS: tuple[Verdict, ...] = ("wrong", "kink", "unresolved", "right")
-
-Alone = TypeVar("Alone", bound=SingleCall)
 
 Told = tuple[Verdict, tuple[GradientComparison, ...], str]
 """The verdict on a call, its inputs, and the reason."""
@@ -116,11 +114,11 @@ class CallExamination:
         differentiated.
         """
         found: list[CallCheck] = []
-        for order, told in ((1, self._told), (2, self._told_twice)):
+        for order, kind in ((1, SingleCall), (2, BackwardAlone)):
             if found and not (twice and found[0].verdict in ("right", "kink")):
                 break
             try:
-                verdict, inputs, reason = told()
+                verdict, inputs, reason = self._told(kind)
             except MarkedOnce:
                 break
             except Unrepeatable as error:
@@ -128,16 +126,7 @@ class CallExamination:
             found.append(CallCheck(nodes, self.call.name, verdict, inputs, reason, order=order))
         return found
 
-    def _told_twice(self) -> Told:
-        alone = self._repeated(BackwardAlone)
-        if alone.is_random():
-            return "random", (), RANDOM
-        names = [self.name_of(slot) for slot in alone.slots]
-        names += [UPSTREAM] * (len(alone.inputs) - len(names))
-        inputs = tuple(Compared(alone, alone.gradients(), self._until).inputs(names))
-        return _worst(inputs), inputs, ""
-
-    def _repeated(self, kind: type[Alone]) -> Alone:
+    def _repeated(self, kind: type[SingleCall]) -> SingleCall:
         """The call, made again once.
 
         Raises:
@@ -156,27 +145,35 @@ class CallExamination:
         self._until = began + self.limit.seconds
         return alone
 
-    def _told(self) -> Told:
-        call = self.call
-        if call.is_backward:
+    def _told(self, kind: type[SingleCall]) -> Told:
+        if self.call.is_backward:
             raise Unrepeatable("a backward pass made it; only the whole program covers it")
-        alone = self._repeated(SingleCall)
+        alone = self._repeated(kind)
         if alone.is_random():
             return "random", (), RANDOM
+        names = [self.name_of(slot) for slot in alone.slots]
+        names += [UPSTREAM] * (len(alone.inputs) - len(names))
         try:
-            return self._compared(alone)
+            gradients = alone.gradients()
+            compared = Compared(alone, gradients, self._until)
+            inputs = tuple(compared.inputs(names))
         except Unrepeatable:
-            if call.is_torchs:
+            if self.call.is_torchs:
                 self._note_half_read(alone, range(len(alone.inputs)))
             raise
+        if kind is BackwardAlone:
+            return _worst(inputs), inputs, ""
+        return self._judged(alone, gradients, compared, inputs)
 
-    def _compared(self, alone: SingleCall) -> Told:
-        call = self.call
-        gradients = alone.gradients()
-        compared = Compared(alone, gradients, self._until)
-        names = [self.name_of(slot) for slot in alone.slots]
-        inputs = tuple(compared.inputs(names))
-        verdict = _worst(inputs)
+    def _judged(
+        self,
+        alone: SingleCall,
+        gradients: InputGradients,
+        compared: Compared,
+        inputs: tuple[GradientComparison, ...],
+    ) -> Told:
+        """What the comparison of the backward of a call means."""
+        call, verdict = self.call, _worst(inputs)
         # In float64 what casts the gradient writes into a copy.
         if gradients.changed_upstream or (self.own is not None and self.own.writes):
             return "wrong", inputs, WRITES_UPSTREAM

@@ -7,6 +7,7 @@ nothing of them, nor of how the gradient is judged.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -78,17 +79,19 @@ class WideFunction:
         raise NotImplementedError
 
     @property
+    def _terms(self) -> Tensors:
+        terms = zip(self.first, self._upstream, self._finite, strict=True)
+        return [real(one)[fine] * real(weight)[fine] for one, weight, fine in terms]
+
+    @property
     def total(self) -> float:
         """The number that it was first."""
-        terms = zip(self.first, self._upstream, self._finite, strict=True)
-        return sum(float((real(one)[fine] * real(w)[fine]).sum()) for one, w, fine in terms)
+        return sum(float(one.sum()) for one in self._terms)
 
     @cached_property
     def size(self) -> float:
         """How large the terms are of which :meth:`value` tells the changes, as a norm."""
-        terms = zip(self.first, self._upstream, self._finite, strict=True)
-        squares = ((real(one)[fine] * real(w)[fine]).square().sum() for one, w, fine in terms)
-        return float(sum(map(float, squares)) ** 0.5)
+        return math.hypot(*(float(one.norm()) for one in self._terms))
 
     @property
     def noise(self) -> float:

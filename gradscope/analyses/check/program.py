@@ -87,7 +87,8 @@ class WholeProgram(WideFunction):
         self._slots = [slot for own in slots.values() for slot in own]
         places = iter(range(len(self._slots)))
         self._places = {number: [next(places) for _ in own] for number, own in slots.items()}
-        inputs = [value_of(slot.given) for slot in self._slots if slot.given]
+        # What is conjugated when it is read could not be moved by its parts.
+        inputs = [value_of(slot.given).resolve_conj() for slot in self._slots if slot.given]
         super().__init__(inputs, [values[root] for root in upstream], list(upstream.values()))
 
     def _outputs(self, inputs: Tensors) -> Tensors:

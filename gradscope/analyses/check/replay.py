@@ -63,7 +63,7 @@ class Replay:
         """
         with_graph = with_graph or self._with_graph
         with torch.set_grad_enabled(with_graph):
-            run = _Run(self.failed, {**self._held, **(moved or {})}, with_graph)
+            run = _TapeRun(self.failed, {**self._held, **(moved or {})}, with_graph)
             for position, call in enumerate(self.calls):
                 if visit is not None:
                     visit(call, run.of)
@@ -74,7 +74,7 @@ class Replay:
         return {slot: run.of(slot) for slot in self._roots if run.has(slot)}
 
 
-class _Run:
+class _TapeRun:
     """What the slots hold while the tape runs once.
 
     Args:
