@@ -85,6 +85,23 @@ print(Own.count, Own.last is x, LOG)
     assert done.out == "1 True [torch.float32, 'backward']\n"
 
 
+def test_a_gradient_that_is_sparse_is_compared(session: Session) -> None:
+    text = f"{HEAD}{function('Sine', 'x.sin()', 'grad * x.cos() * 1.01', keeps='x')}"
+    text += "table = nn.Embedding(10, 4, sparse=True)\n"
+    text += "Sine.apply(table(torch.tensor([1, 2, 0, 2]))).sum().backward()\n"
+    report, checks = checked(session, text)
+    assert named(report, "Sine").verdict == "wrong"
+    assert [one.verdict for one in checks.leaves] == ["wrong"]
+
+
+def test_leaves_are_not_moved_where_their_slopes_cancel(session: Session) -> None:
+    """An error that all of them share would not show."""
+    text = f"{HEAD}{function('Square', 'x * x', 'grad * 2 * x * 1.01', keeps='x')}"
+    text += "net = nn.Linear(4, 3)\nSquare.apply(net(torch.randn(8, 4))).mean().backward()\n"
+    _, checks = checked(session, text)
+    assert [one.verdict for one in checks.leaves] == ["wrong"] * 3
+
+
 # ---------------------------------------------------------------- built-in operations
 
 BUILT_IN = {

@@ -298,8 +298,7 @@ def test_a_sample_is_held_at_what_was_drawn(session: Session) -> None:
     loss = "((w - action).square() * action * w.detach()).sum()"
     _, cuts = moved(session, f"{HEAD}{DRAWN}{loss}.backward()\n")
     assert cuts is not None
-    said = "what normal gave without history was held: in float64 it draws other numbers"
-    assert cuts.reason == said
+    assert cuts.reason == ""
     assert [cut.expression for one in cuts.shares for cut in one.cuts] == ["w.detach()"]
     left: dict[str, Any] = {}
     exec(compile(HEAD + DRAWN, "plain", "exec"), left)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -46,13 +46,18 @@ class OutsideValue:
     @classmethod
     def of(cls, tensor: torch.Tensor) -> OutsideValue:
         """The value of a tensor as it is now."""
+        found, made = cls.without_history(tensor), grad_fn_of(tensor)
+        found.leaf = TensorRef(tensor) if is_learned_leaf(tensor) else None
+        found.node = None if made is None else made._sequence_nr()
+        return found
+
+    @classmethod
+    def without_history(cls, tensor: torch.Tensor) -> OutsideValue:
+        """The same, and nothing of the tensor itself: the program may swap it."""
         value = tensor.detach()
         if value.numel() <= COPIED:
             value = value.clone()
-        leaf = TensorRef(tensor) if is_learned_leaf(tensor) else None
-        made = grad_fn_of(tensor)
-        node = None if made is None else made._sequence_nr()
-        return cls(value, version_of(value), requires_grad(tensor), leaf, node)
+        return cls(value, version_of(value), requires_grad(tensor))
 
     def keep(self) -> None:
         """The program is about to change the tensor: hold a copy of it as it is."""
@@ -106,6 +111,28 @@ def version_of(tensor: torch.Tensor) -> int:
     return -1 if tensor.is_inference() else tensor._version
 
 
+RandomStates = dict[torch.device, torch.Tensor]
+
+
+def random_states(tensors: Iterable[torch.Tensor]) -> RandomStates:
+    """The random states that a call of these may draw from."""
+    devices = {one.device for one in tensors if one.device.type == "cuda"}
+    return {device: _random_state(device) for device in (torch.device("cpu"), *devices)}
+
+
+def left_behind(states: RandomStates) -> RandomStates:
+    """Those of them that have moved on since."""
+    return {
+        device: state
+        for device, state in states.items()
+        if not torch.equal(state, _random_state(device))
+    }
+
+
+def _random_state(device: torch.device) -> torch.Tensor:
+    return torch.get_rng_state() if device.type == "cpu" else torch.cuda.get_rng_state(device)
+
+
 HOOKED = torch.nn.modules._functions.BackwardHookFunction
 """The identity that torch puts around a module with backward hooks."""
 
@@ -121,9 +148,9 @@ class Call:
     ``leaves`` are its arguments flattened, each tensor replaced by its slot; ``results`` are the
     slots of the flattened result, None for what carries no history; ``changed`` the slot of an
     operand that it changed in place.  ``inputs`` are the operands that carried history.  Its nodes
-    have the sequence numbers ``first <= n < end``.  ``random`` is the random state before it, where
-    it drew numbers.  ``problem`` says why it cannot be made again; ``cut`` why it made no history,
-    where it did not.
+    have the sequence numbers ``first <= n < end``.  ``random`` are the random states before it, of
+    those that it drew numbers from.  ``problem`` says why it cannot be made again; ``cut`` why it
+    made no history, where it did not.
     """
 
     function: Any
@@ -135,8 +162,7 @@ class Call:
     end: int = 0
     results: list[TapeSlot | None] = field(default_factory=list)
     changed: TapeSlot | None = None
-    random: torch.Tensor | None = None
-    random_on: dict[torch.device, torch.Tensor] = field(default_factory=dict)
+    random: RandomStates = field(default_factory=dict)
     problem: str = ""
     cut: str = ""
 
@@ -178,15 +204,7 @@ class Call:
     @property
     def draws(self) -> bool:
         """Whether it drew random numbers."""
-        return self.random is not None or bool(self.random_on)
-
-    def keep_drawn(self) -> None:
-        """Forget the random states that it, having just been made, has left alone."""
-        if self.random is not None and torch.equal(self.random, torch.get_rng_state()):
-            self.random = None
-        for device, state in list(self.random_on.items()):
-            if torch.equal(state, torch.cuda.get_rng_state(device)):
-                del self.random_on[device]
+        return bool(self.random)
 
     @property
     def is_backward(self) -> bool:

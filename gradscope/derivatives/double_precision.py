@@ -72,7 +72,12 @@ def make_again(call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> Tens
     args, kwargs = pytree.tree_unflatten(leaves, call.spec)
     if call.function in _ASSUMED and args:
         args = (_ASSUMED[call.function](args[0]), *args[1:])
-    _draw_as_then(call)
+    # Whoever began all this puts the program's own states back.
+    for device, state in call.random.items():
+        if device.type == "cpu":
+            torch.set_rng_state(state)
+        else:
+            torch.cuda.set_rng_state(state, device)
     # In double precision whatever precision the program chose.
     with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
         try:
@@ -90,7 +95,7 @@ def _hold_padding(
     call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], out: torch.Tensor
 ) -> None:
     """The row of an embedding that stands for padding is a constant to backward, whatever moves."""
-    padding = args[2] if len(args) > 2 else kwargs.get("padding_idx")
+    padding = call.option("padding_idx")
     weight = next((one for one in call.inputs if one.given is not None), None)
     if padding is None or weight is None or weight.given is None:
         return
@@ -98,24 +103,6 @@ def _hold_padding(
         indices = args[0] if args else kwargs["input"]
         row = value_of(weight.given)[padding]
         out[indices == padding % weight.given.value.shape[0]] = row
-
-
-def _draw_as_then(call: Call) -> None:
-    """Go to the random state that a call began with; whoever began all this puts the program's own
-    state back."""
-    if call.random is not None:
-        torch.set_rng_state(call.random)
-    for device, state in call.random_on.items():
-        torch.cuda.set_rng_state(state, device)
-
-
-def has_drawn(call: Call) -> bool:
-    """Whether this call, which has just been made again, drew random numbers."""
-    moved = call.random is not None and not torch.equal(call.random, torch.get_rng_state())
-    return moved or any(
-        not torch.equal(state, torch.cuda.get_rng_state(device))
-        for device, state in call.random_on.items()
-    )
 
 
 def value_of(given: OutsideValue) -> torch.Tensor:

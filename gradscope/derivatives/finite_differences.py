@@ -8,11 +8,12 @@ with.  Knows functions of one number and tensors to take elements from; nothing 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import torch
 
+from gradscope.model.plain import Number, number
 from gradscope.model.studies import Verdict
 
 STEP = 1e-5
@@ -50,9 +51,9 @@ class Sides(NamedTuple):
         return math.isfinite(self.left) and math.isfinite(self.right)
 
 
-def sides(at: Callable[[float], float], here: float, step: float) -> Sides:
-    """The one-sided slopes of a function around 0, where it is ``here``."""
-    return Sides(left=(here - at(-step)) / step, right=(at(step) - here) / step)
+def sides(at: Callable[[float], float], step: float) -> Sides:
+    """The one-sided slopes of a function around 0, where it is 0."""
+    return Sides(left=-at(-step) / step, right=at(step) / step)
 
 
 def along(slopes: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
@@ -61,19 +62,38 @@ def along(slopes: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
     return torch.where(direction == 0, 0, slopes * direction)
 
 
-def along_element(
-    tensor: torch.Tensor, index: int | tuple[int, ...], value: Callable[[], float]
+DIRECTIONS = 4
+"""Random directions among which one is chosen."""
+
+CLEAR = 0.25
+"""The share of the terms of a directional derivative that their sum is to have: where they cancel
+by chance, an error that all of them share would not show."""
+
+
+def directional(terms: Iterable[torch.Tensor]) -> tuple[float, float, bool]:
+    """A directional derivative, how large it is when its terms have random signs, and whether it
+    is clear of 0 beside that."""
+    sizes = [(float(one.sum()), float(torch.linalg.vector_norm(one))) for one in terms]
+    slope, scale = sum(one for one, _ in sizes), math.hypot(*(one for _, one in sizes))
+    return slope, scale, not abs(slope) < CLEAR * scale
+
+
+def moved(
+    pairs: Sequence[tuple[torch.Tensor, torch.Tensor]], value: Callable[[], float]
 ) -> Callable[[float], float]:
-    """What ``value`` gives when one element of a tensor is moved; it is put back each time."""
-    old = float(tensor[index])
+    """What ``value`` gives when tensors, or elements of one, are moved, each in its direction; they
+    are put back each time."""
 
     def at(shift: float) -> float:
-        tensor[index] = old + shift
+        starts = [tensor.clone() for tensor, _ in pairs]
         try:
+            for tensor, direction in pairs:
+                tensor.add_(direction, alpha=shift)
             return value()
         finally:
             # Also where the function raises: the same tensor is moved for the next element.
-            tensor[index] = old
+            for (tensor, _), start in zip(pairs, starts, strict=True):
+                tensor.copy_(start)
 
     return at
 
@@ -122,6 +142,11 @@ class Judgement(NamedTuple):
     numeric: float
     error: float
 
+    @property
+    def numbers(self) -> tuple[Number, Number, Number]:
+        """What is not the verdict, as a Report has it."""
+        return number(self.analytic), number(self.numeric), number(self.error)
+
 
 class Agreement(NamedTuple):
     """What counts as agreement: ``tolerance`` times the larger number, or times ``scale`` where
@@ -148,13 +173,9 @@ class Agreement(NamedTuple):
 
 
 def judge(
-    analytic: float,
-    at: Callable[[float], float],
-    here: float,
-    steps: Sequence[float],
-    ruler: Agreement,
+    analytic: float, at: Callable[[float], float], steps: Sequence[float], ruler: Agreement
 ) -> Judgement:
-    """Compare a derivative with differences of ``at`` around 0, where it is ``here``.
+    """Compare a derivative with differences of ``at`` around 0, where it is 0.
 
     Each step of ``steps`` is tried until one agrees; else the first that is sure of the difference
     counts.  The last resort is a step that is :meth:`~Agreement.clear_step` of rounding.
@@ -163,7 +184,7 @@ def judge(
     clear = ruler.clear_step(analytic)
     tried = []
     for step in (*steps, *([clear] if clear > max(steps) else [])):
-        judged = _at_step(analytic, at, here, step, ruler)
+        judged = _at_step(analytic, at, step, ruler)
         if judged.verdict == "right":
             return judged
         tried.append(judged)
@@ -171,13 +192,13 @@ def judge(
 
 
 def _at_step(
-    analytic: float, at: Callable[[float], float], here: float, step: float, ruler: Agreement
+    analytic: float, at: Callable[[float], float], step: float, ruler: Agreement
 ) -> Judgement:
-    wide = sides(at, here, step)
+    wide = sides(at, step)
     is_even = wide.gap <= EVEN * wide.size
     if is_even and ruler.agree(analytic, wide.central):
         return Judgement("right", analytic, wide.central, ruler.error(analytic, wide.central))
-    near = sides(at, here, step / NEARER)
+    near = sides(at, step / NEARER)
     error = ruler.error(analytic, near.central)
     doubt = max(abs(wide.central - near.central), NEARER * ruler.noise / step)
     verdict = _why(analytic, wide, near, ruler, doubt)

@@ -41,20 +41,6 @@ def _rebinds_around(code: CodeType) -> bool:
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
-    """Let nothing that runs in the block print, or move a random state on the CPU."""
-    # The program may have switched grad mode off where we happen to be.
-    nowhere = io.StringIO()
-    with (
-        random_kept(),
-        redirect_stdout(nowhere),
-        redirect_stderr(nowhere),
-        torch.enable_grad(),
-    ):
-        yield
-
-
-@contextmanager
 def warnings_ignored() -> Iterator[None]:
     """Warnings in the block are not shown.
 
@@ -78,10 +64,20 @@ def unnoticed(functions: Iterable[Any]) -> Iterator[None]:
     """Calls of these custom Functions may be made again in the block, and the program finds nothing
     changed by it."""
     # A tensor that retains its gradient would be given ours, and a backward may call backward.
-    custom = list(functions)
+    custom, nowhere = list(functions), io.StringIO()
     # Where no code of the program runs, what is read was asked before.
     released = MemoryLeftAlone() if custom else nullcontext()
-    with silenced(), warnings_ignored(), preserved(custom), grads_preserved(), released:
+    with (
+        random_kept(),
+        redirect_stdout(nowhere),
+        redirect_stderr(nowhere),
+        # The program may have switched grad mode off where we happen to be.
+        torch.enable_grad(),
+        warnings_ignored(),
+        preserved(custom),
+        grads_preserved(),
+        released,
+    ):
         yield
 
 

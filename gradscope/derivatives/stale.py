@@ -4,7 +4,7 @@ node uses what another call has left, such as a tensor kept on the class instead
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -17,10 +17,10 @@ from gradscope.autograd import saved
 from gradscope.autograd.isolation import own_pass
 from gradscope.autograd.nodes import outputs_of
 from gradscope.derivatives.call import Call
-from gradscope.derivatives.finite_differences import element_of
-from gradscope.derivatives.single_call import InputGradients, SingleCall, cotangent, real
+from gradscope.derivatives.finite_differences import Judgement, element_of
+from gradscope.derivatives.single_call import SingleCall
+from gradscope.derivatives.wide_function import InputGradients, cotangent, real
 from gradscope.handlers import let_pass
-from gradscope.model.plain import number
 from gradscope.model.studies import GradientComparison
 
 STALE = {torch.float64: 1e-6, torch.float32: 1e-2}
@@ -57,31 +57,21 @@ def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
 
 def _backward_again(custom: Any, node: Any, upstream: Sequence[torch.Tensor]) -> Any:
     """What the backward of a custom Function returns when it is run once more with a copy of what
-    its node has; None where it raises."""
+    its node has: it may change or drop that, and is yet to run in the program; None where it
+    raises."""
+    backward = custom.backward if custom.vjp is torch.autograd.Function.vjp else custom.vjp
     try:
+        context = SimpleNamespace(**pytree.tree_map_only(torch.Tensor, torch.clone, vars(node)))
+        context.needs_input_grad = node.needs_input_grad
+        context.saved_tensors = tuple(
+            None if one is None else one.detach().clone().requires_grad_(one.requires_grad)
+            for one in node.saved_tensors
+        )
         with torch.no_grad(), own_pass():
-            return _backward_of(custom)(_context(node), *upstream)
+            return backward(context, *upstream)
     except Exception as error:
         let_pass(error)
         return None
-
-
-def _context(node: Any) -> SimpleNamespace:
-    """What backward finds on ``ctx``, copied: it may change or drop it, and is yet to run in the
-    program."""
-    own = pytree.tree_map_only(torch.Tensor, torch.clone, vars(node))
-    saved = (
-        None if one is None else one.detach().clone().requires_grad_(one.requires_grad)
-        for one in node.saved_tensors
-    )
-    return SimpleNamespace(
-        **own | {"saved_tensors": tuple(saved), "needs_input_grad": node.needs_input_grad}
-    )
-
-
-def _backward_of(function: Any) -> Callable[..., Any]:
-    is_vjp = function.vjp is not torch.autograd.Function.vjp
-    return function.vjp if is_vjp else function.backward  # type: ignore[no-any-return]
 
 
 def _upstream(described: Any) -> torch.Tensor:
@@ -106,32 +96,23 @@ def beside_own(
         if fresh is None or len(mine) != 1 or mine[0] is None:
             continue
         tolerance = STALE.get(mine[0].dtype)
-        if tolerance is None or not _fits(mine[0], fresh):
+        if tolerance is None:
             continue
-        left, right = real(mine[0]).double(), real(fresh)
-        left = left.sum_to_size(right.shape)
+        right = real(fresh)
+        try:
+            # As torch does by itself.
+            left = mine[0].double().sum_to_size(right.shape)
+        except RuntimeError:
+            continue
         difference = (left - right).abs()
         if float(difference.norm()) <= tolerance * float(right.norm()) + 1e-7:
             continue
         index = element_of(int(difference.argmax()), right.shape)
         analytic, numeric = float(left[index]), float(right[index])
         error = abs(analytic - numeric) / max(abs(analytic), abs(numeric))
+        judged = Judgement("wrong", analytic, numeric, error)
         told = GradientComparison(
-            comparison.input,
-            comparison.name,
-            "wrong",
-            number(analytic),
-            number(numeric),
-            number(error),
-            index,
+            comparison.input, comparison.name, "wrong", *judged.numbers, index
         )
         return tuple(told if one is comparison else one for one in inputs)
     return None
-
-
-def _fits(mine: torch.Tensor, fresh: torch.Tensor) -> bool:
-    """Whether torch would sum one gradient to the shape of the other, as it does by itself."""
-    try:
-        return fresh.expand(mine.shape).shape == mine.shape
-    except RuntimeError:
-        return False

@@ -1,9 +1,7 @@
 """The verdict on one call: what backward gives beside finite differences, and what it means where
 the two differ.
 
-The gradient of its backward, as a function of the operands and the upstream gradients, is what
-double backward gives.  Knows nothing of the rest of the program, nor of which calls are worth a
-look.
+Knows nothing of the rest of the program, nor of which calls are worth a look.
 """
 
 from __future__ import annotations
@@ -12,22 +10,16 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import torch
 
-from gradscope.autograd.nodes import is_barred, nearest
 from gradscope.derivatives.call import FORMS, Call, TapeSlot
 from gradscope.derivatives.compare import Compared
-from gradscope.derivatives.double_precision import Tensors, Unrepeatable
-from gradscope.derivatives.single_call import (
-    InputGradients,
-    SingleCall,
-    backward_of,
-    cotangent,
-    dense_of,
-)
+from gradscope.derivatives.double_precision import Unrepeatable
+from gradscope.derivatives.single_call import BackwardAlone, MarkedOnce, SingleCall
 from gradscope.derivatives.stale import Own, beside_own
+from gradscope.derivatives.wide_function import InputGradients
 from gradscope.model.studies import (
     IGNORES_UPSTREAM,
     MEANT,
@@ -40,14 +32,15 @@ from gradscope.words import duration
 
 _RANKS: tuple[Verdict, ...] = ("wrong", "kink", "unresolved", "right")
 
-Alone = TypeVar("Alone", bound=SingleCall)
-
 Told = tuple[Verdict, tuple[GradientComparison, ...], str]
 """The verdict on a call, its inputs, and the reason."""
 
+UPSTREAM = "the upstream gradient"
 RANDOM = "two runs with the same random state give different results"
 LEFT = "right when run alone: in the program it used what another call had left"
 FLAT = "its forward is constant here, so that backward returns a substitute for its derivative"
+IDENTITY = "its forward is the identity, so that only its backward matters"
+NAMED = "its forward is constant there, and its name says that this is intended"
 MOVED = "its forward does not depend on an input that gets the gradient of another input"
 SAMPLE = (
     "it draws a sample, and torch gives samples no gradient: rsample of torch.distributions has "
@@ -121,11 +114,11 @@ class CallExamination:
         differentiated.
         """
         found: list[CallCheck] = []
-        for order, told in ((1, self._told), (2, self._told_twice)):
+        for order, kind in ((1, SingleCall), (2, BackwardAlone)):
             if found and not (twice and found[0].verdict in ("right", "kink")):
                 break
             try:
-                verdict, inputs, reason = told()
+                verdict, inputs, reason = self._told(kind)
             except MarkedOnce:
                 break
             except Unrepeatable as error:
@@ -133,16 +126,7 @@ class CallExamination:
             found.append(CallCheck(nodes, self.call.name, verdict, inputs, reason, order=order))
         return found
 
-    def _told_twice(self) -> Told:
-        alone = self._repeated(BackwardAlone)
-        if alone.is_random():
-            return "random", (), RANDOM
-        names = [self.name_of(slot) for slot in alone.slots]
-        names += [UPSTREAM] * (len(alone.inputs) - len(names))
-        inputs = tuple(Compared(alone, alone.gradients(), self._until).inputs(names))
-        return _worst(inputs), inputs, ""
-
-    def _repeated(self, kind: type[Alone]) -> Alone:
+    def _repeated(self, kind: type[SingleCall]) -> SingleCall:
         """The call, made again once.
 
         Raises:
@@ -161,33 +145,42 @@ class CallExamination:
         self._until = began + self.limit.seconds
         return alone
 
-    def _told(self) -> Told:
-        call = self.call
-        if call.is_backward:
+    def _told(self, kind: type[SingleCall]) -> Told:
+        if self.call.is_backward:
             raise Unrepeatable("a backward pass made it; only the whole program covers it")
-        alone = self._repeated(SingleCall)
+        alone = self._repeated(kind)
         if alone.is_random():
             return "random", (), RANDOM
+        names = [self.name_of(slot) for slot in alone.slots]
+        names += [UPSTREAM] * (len(alone.inputs) - len(names))
         try:
-            return self._compared(alone)
+            gradients = alone.gradients()
+            compared = Compared(alone, gradients, self._until)
+            inputs = tuple(compared.inputs(names))
         except Unrepeatable:
-            if call.is_torchs:
+            if self.call.is_torchs:
                 self._note_half_read(alone, range(len(alone.inputs)))
             raise
+        if kind is BackwardAlone:
+            return _worst(inputs), inputs, ""
+        return self._judged(alone, gradients, compared, inputs)
 
-    def _compared(self, alone: SingleCall) -> Told:
-        call = self.call
-        gradients = alone.gradients()
-        compared = Compared(alone, gradients, self._until)
-        names = [self.name_of(slot) for slot in alone.slots]
-        inputs = tuple(compared.inputs(names))
-        verdict = _worst(inputs)
+    def _judged(
+        self,
+        alone: SingleCall,
+        gradients: InputGradients,
+        compared: Compared,
+        inputs: tuple[GradientComparison, ...],
+    ) -> Told:
+        """What the comparison of the backward of a call means."""
+        call, verdict = self.call, _worst(inputs)
         # In float64 what casts the gradient writes into a copy.
         if gradients.changed_upstream or (self.own is not None and self.own.writes):
             return "wrong", inputs, WRITES_UPSTREAM
         if verdict == "wrong" and call.is_torchs:
-            told = _of_torch(call, gradients, compared, inputs)
-            return told or self._assumed(alone, compared, inputs)
+            if meant := self._meant(alone, gradients, compared, inputs):
+                return "meant", inputs, meant
+            return self._assumed(alone, compared, inputs)
         if verdict == "wrong":
             # A Function may hand a symmetric matrix on to a call that reads one triangle.
             assumed = self._assumed(alone, compared, inputs, only_symmetric=True)
@@ -197,7 +190,8 @@ class CallExamination:
             # Even a substitute for a derivative is a factor of the upstream gradient.
             if compared.is_flat and alone.ignores_upstream(gradients):
                 return "wrong", inputs, IGNORES_UPSTREAM
-            return _meant(call, alone, compared, inputs)
+            meant = self._meant(alone, gradients, compared, inputs)
+            return "meant" if meant else "wrong", inputs, meant
         # Of several results factors that differ have told already; into a loss 1 is sent.
         is_loss = all(one.numel() == 1 and not one.is_complex() for one in alone.first)
         if is_loss and not call.is_torchs and alone.ignores_upstream(gradients):
@@ -206,6 +200,33 @@ class CallExamination:
         own = None if alone.draws else self.own
         stale = None if own is None else beside_own(call, alone, gradients, own, inputs)
         return (verdict, inputs, "") if stale is None else ("wrong", stale, LEFT)
+
+    def _meant(
+        self,
+        alone: SingleCall,
+        gradients: InputGradients,
+        compared: Compared,
+        inputs: Iterable[GradientComparison],
+    ) -> str:
+        """Why a call that differs is made to; "" where it is not."""
+        call, wrong = self.call, [one for one in inputs if one.verdict == "wrong"]
+        if compared.is_flat:
+            return FLAT  # of torch's own gumbel_softmax with hard=True
+        if call.is_torchs and call.draws:
+            sent = (gradients.of_inputs[one.input] for one in wrong)
+            has_some = any(one is not None and bool(one.any()) for one in sent)
+            return BY_DISTRIBUTION if has_some else SAMPLE
+        if call.is_torchs:
+            return BY_FREQUENCY if call.option("scale_grad_by_freq") else ""
+        if call.custom is not None and any(alone.is_identity(one.input) for one in wrong):
+            return IDENTITY
+        if MEANT.search(call.name) and all(one.numeric == 0 for one in wrong):
+            return NAMED
+        # An input that is handed over for its gradient only: the estimator of a mixture of experts
+        # sends to the scores of all what belongs to the probability of the chosen one.
+        given = [one for one in wrong if one.analytic is not None]
+        is_moved = 0 < len(given) < len(wrong) and all(one.input in compared.flat for one in given)
+        return MOVED if is_moved else ""
 
     def _assumed(
         self,
@@ -257,90 +278,3 @@ def _named(one: GradientComparison) -> str:
 def _worst(inputs: Iterable[GradientComparison]) -> Verdict:
     found = {one.verdict for one in inputs}
     return next((rank for rank in _RANKS if rank in found), "right")
-
-
-def _of_torch(
-    call: Call,
-    gradients: InputGradients,
-    compared: Compared,
-    inputs: tuple[GradientComparison, ...],
-) -> Told | None:
-    """What a call of torch's own has instead of a derivative, if it has."""
-    if compared.is_flat:
-        return "meant", inputs, FLAT  # such as gumbel_softmax with hard=True
-    wrong = [gradients.of_inputs[one.input] for one in inputs if one.verdict == "wrong"]
-    if call.draws:
-        has_some = any(one is not None and bool(one.any()) for one in wrong)
-        return "meant", inputs, BY_DISTRIBUTION if has_some else SAMPLE
-    if call.option("scale_grad_by_freq"):
-        return "meant", inputs, BY_FREQUENCY
-    return None
-
-
-def _meant(
-    call: Call, alone: SingleCall, compared: Compared, inputs: tuple[GradientComparison, ...]
-) -> Told:
-    """The backward of a Function of the program differs: perhaps it is made to."""
-    wrong = [one for one in inputs if one.verdict == "wrong"]
-    if compared.is_flat:
-        return "meant", inputs, FLAT
-    if call.custom is not None and any(alone.is_identity(one.input) for one in wrong):
-        return "meant", inputs, "its forward is the identity, so that only its backward matters"
-    if MEANT.search(call.name) and all(one.numeric == 0 for one in wrong):
-        return (
-            "meant",
-            inputs,
-            "its forward is constant there, and its name says that this is intended",
-        )
-    # An input that is handed over for its gradient only: the estimator of a mixture of experts
-    # sends to the scores of all what belongs to the probability of the chosen one.
-    given = [one for one in wrong if one.analytic is not None]
-    if 0 < len(given) < len(wrong) and all(one.input in compared.flat for one in given):
-        return "meant", inputs, MOVED
-    return "wrong", inputs, ""
-
-
-UPSTREAM = "the upstream gradient"
-
-
-class MarkedOnce(Unrepeatable):
-    """The author of a Function has ruled double backward out."""
-
-
-class BackwardAlone(SingleCall):
-    """The same for the backward of a call; arguments and errors as of :class:`SingleCall`."""
-
-    def _prepare(self) -> None:
-        with torch.no_grad():
-            self._upstream = [cotangent(one) for one in self._made(self._copies())]
-
-    @property
-    def inputs(self) -> Tensors:
-        """The operands that carry a gradient, and the upstream gradients."""
-        return [*super().inputs, *self._upstream]
-
-    def _settle(self) -> None:
-        super()._settle()
-        self._upstream = [one.detach() for one in self._upstream]
-
-    def _outputs(self) -> Tensors:
-        is_followed = torch.is_grad_enabled()
-        copies = self._copies()
-        wanted = [copies[slot] for slot in self.slots]
-        for one in wanted:
-            if not one.requires_grad:
-                one.requires_grad_()
-        with torch.enable_grad():
-            # Copied once more: it may change an operand in place, which a leaf does not allow.
-            given = {slot: one.clone() for slot, one in copies.items()}
-            made = self._made(given)
-            upstream = [one.clone() for one in self._upstream]
-            found = backward_of(made, upstream, wanted, create_graph=is_followed)
-        made_by = [one.grad_fn for one in found if one is not None and one.grad_fn is not None]
-        # Torch raises only where such a node has something behind it that a gradient is asked for.
-        if any(map(is_barred, nearest(made_by))):
-            raise MarkedOnce("its backward is marked once_differentiable")
-        return [
-            torch.zeros_like(one) if got is None else dense_of(got, is_followed)
-            for one, got in zip(wanted, found, strict=True)
-        ]

@@ -15,9 +15,15 @@ import torch
 from torch.utils import _pytree as pytree
 
 from gradscope.analyses.check.replay import needed
-from gradscope.analyses.check.slots import Slots, memory_of
+from gradscope.analyses.check.slots import Slots
 from gradscope.autograd.tensors import is_learned_leaf, requires_grad
-from gradscope.derivatives.call import Call, OutsideValue, TapeSlot, is_tensor, is_usable
+from gradscope.derivatives.call import (
+    Call,
+    TapeSlot,
+    is_tensor,
+    is_usable,
+    left_behind,
+)
 from gradscope.recording.torch_call import TorchCall
 
 MAX_BYTES, MAX_CALLS = 2**31, 200_000
@@ -36,8 +42,12 @@ _tensor: Any = torch.Tensor
 _OTHERS = (_tensor.grad.__get__, _tensor.requires_grad_)
 """They give what no forward computes, and the very tensor that is to be no leaf any more."""
 
-_NEW = re.compile(r".*_like|new_.*")
-"""Names of what takes nothing but the shape."""
+_NEW = re.compile(
+    r".*_like|new_.*"
+    r"|normal|bernoulli|multinomial|poisson|binomial|_standard_gamma|_sample_dirichlet"
+)
+"""Names of what takes nothing but the shape, and of what draws a sample: in float64 it would be
+another one."""
 
 
 class CutTape:
@@ -96,12 +106,11 @@ class CutTape:
             return
         operands = [one for one in pytree.tree_leaves((made.args, made.kwargs)) if is_tensor(one)]
         if call.changed is None:
-            pairs = zip(operands, call.slots, strict=False)
-            memories = [(memory_of(tensor), slot) for tensor, slot in pairs]
+            taken = list(zip(operands, call.slots, strict=False))
             # Some give back an operand, and one takes only its history.
             old = [] if call.function is _tensor.detach_ else list(map(id, operands))
             call.results = [
-                self._known.result(one, memories) if id(one) not in old and _can_move(one) else None
+                self._known.result(one, taken) if id(one) not in old and _can_move(one) else None
                 for one in pytree.tree_leaves(made.out)
             ]
         elif call.changed.given is None:
@@ -112,12 +121,7 @@ class CutTape:
         if any(call.results):
             call.cut, call.place = call.cut or call.name, made.place
             call.first = call.end = made.sequence_range[0]
-            call.keep_drawn()
-            if call.draws:
-                tensors = pytree.tree_leaves(made.out)
-                for slot, tensor in zip(call.results, tensors, strict=False):
-                    if slot is not None and is_tensor(tensor):
-                        slot.result = OutsideValue.of(tensor)
+            call.random = left_behind(call.random)
             self.calls.append(call)
             if len(self.calls) > self._enough[0] or self._bytes > self._enough[1]:
                 self._sweep()

@@ -14,17 +14,16 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 
-from gradscope.analyses.check.leaves import all_leaves, weights_of
+from gradscope.analyses.check.leaves import program_of
 from gradscope.analyses.check.placed import TapedGraph
-from gradscope.analyses.check.program import LeafOnTape, weighted_sum
 from gradscope.analyses.check.replay import Replay
 from gradscope.analyses.check.slots import differs, kind_of
 from gradscope.autograd.elements import one_number, readable
-from gradscope.derivatives.call import TapeSlot
-from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
-from gradscope.derivatives.single_call import ROUNDING, dense_of, real
+from gradscope.derivatives.double_precision import Unrepeatable, widened
+from gradscope.derivatives.wide_function import ROUNDING, dense_of, real
 from gradscope.model.plain import Number, number
 from gradscope.model.studies import LeafStep, TakenStep
+from gradscope.words import count
 
 FOLLOWS = 0.5
 """The loss falls as predicted if it falls by this part of it: along a parabola such a step ends
@@ -43,32 +42,41 @@ SETTINGS = ("lr", "momentum", "weight_decay", "maximize")
 
 @dataclass(eq=False)
 class _Followed:
-    """A leaf as it was, and what the optimizer that stepped it found there."""
+    """A leaf as it was, in float64, and what the optimizer that stepped it found there."""
 
-    on_tape: LeafOnTape
-    variable: torch.Tensor
+    number: int
+    gradient: torch.Tensor
     before: torch.Tensor
+    variable: torch.Tensor
+    kind: tuple[Any, ...]
     optimizers: dict[str, None] = field(default_factory=dict)
     used: Number | None = None
     shared: Number = 0.0
 
     @property
+    def is_there(self) -> bool:
+        return readable(self.variable) and kind_of(self.variable) == self.kind
+
+    @property
     def has_changed(self) -> bool:
-        return readable(self.variable) and differs(self.variable.detach(), self.before)
+        # Not readable: perhaps for the time of the step only.
+        if not self.is_there:
+            return readable(self.variable)
+        return differs(widened(self.variable), self.before)
 
     def note_used(self) -> None:
         self.used, grad = None, self.variable.grad
         if grad is not None and readable(dense := dense_of(grad)):
             wide = real(widened(dense))
             self.used = _norm(wide)
-            self.shared = number(float((wide * real(self.on_tape.gradient)).sum()))
+            self.shared = number(float((wide * real(self.gradient)).sum()))
 
     def told(self, change: torch.Tensor) -> LeafStep:
-        gradient, moved = real(self.on_tape.gradient), real(change)
+        gradient, moved = real(self.gradient), real(change)
         product = number(float((gradient * moved).sum()))
-        sizes = (_norm(moved), _norm(real(widened(self.before))), _norm(gradient))
+        sizes = (_norm(moved), _norm(real(self.before)), _norm(gradient))
         known = (tuple(self.optimizers), self.used, self.shared)
-        return LeafStep(self.on_tape.number, product, *sizes, *known)
+        return LeafStep(self.number, product, *sizes, *known)
 
 
 class OptimizerStep(NamedTuple):
@@ -91,7 +99,7 @@ class OptimizerStep(NamedTuple):
 class FollowedGraph:
     """The calls behind a graph, made ready to be made again when its leaves have changed.
 
-    Copies every leaf once, what else came from outside, and the gradients in float64; holds none of
+    Copies every leaf and its gradient in float64, and what else came from outside; holds none of
     the graph's nodes.  ``calls`` counts backward calls since then; ``stepped_by`` are the
     optimizers that have stepped leaves of it.
 
@@ -101,22 +109,29 @@ class FollowedGraph:
 
     def __init__(self, placed: TapedGraph) -> None:
         self.calls = 0
-        self._calls, self._roots = placed.calls, list(placed.roots)
+        calls, roots = placed.calls, list(placed.roots)
+        replay = Replay(calls, roots)
+        unseen = (node for nodes in placed.unseen() for node in nodes)
         # A loss that a GradScaler has multiplied is told as the program knows it.
         factor = placed.live.recorder.scaled.factor(placed.live.roots[0]) or 1.0
-        self._weights = {slot: one / factor for slot, one in weights_of(placed).items()}
-        replay = Replay(self._calls, self._roots)
-        values = replay.run()
-        leaves = all_leaves(placed, replay, values, self._weights)
-        self._loss = weighted_sum(values, self._weights)
-        taken = (slot for call in self._calls for slot in call.slots)
-        for slot in dict.fromkeys((*self._roots, *taken)):
-            if slot.given is not None:
+        self._whole = whole = program_of(placed, replay, replay.run(), unseen, factor)
+        whole.know(whole.leaf_gradients)
+        behind = len(placed.graph.leaves) - len(whole.slots)
+        if behind:
+            why = next(
+                iter(replay.failed.values()), "no call of the program was seen to make a node"
+            )
+            what = f"{count(behind, 'leaf')} behind a call that cannot be run again"
+            raise Unrepeatable(f"{what}: {why}")
+        known = {slot for slots in whole.slots.values() for slot in slots}
+        taken = (slot for call in calls for slot in call.slots)
+        for slot in dict.fromkeys((*roots, *taken)):
+            if slot.given is not None and slot not in known:
                 slot.given.keep()
         self._leaves: dict[int, _Followed] = {}
-        for leaf in leaves:
-            variable, given = placed.variables[leaf.number], leaf.slots[-1].given
-            one = _Followed(leaf, variable, given.value)  # type: ignore[union-attr]
+        for leaf, slope in whole.slopes.items():
+            variable = placed.variables[leaf]
+            one = _Followed(leaf, slope, whole.start(leaf), variable, kind_of(variable))
             if one.has_changed:
                 raise Unrepeatable("a leaf was changed between its use and the backward call")
             self._leaves[id(variable)] = one
@@ -155,15 +170,15 @@ class FollowedGraph:
         Raises:
             Unrepeatable: when a leaf cannot be read any more.
         """
-        changes: dict[TapeSlot, torch.Tensor] = {}
+        changes: dict[int, torch.Tensor] = {}
         told = []
         for leaf in self._leaves.values():
-            if not readable(leaf.variable) or kind_of(leaf.variable) != kind_of(leaf.before):
+            if not leaf.is_there:
                 raise Unrepeatable(MOVED)
-            change = widened(leaf.variable) - widened(leaf.before)
+            change = widened(leaf.variable) - leaf.before
             told.append(leaf.told(change))
-            changes.update(dict.fromkeys(leaf.on_tape.slots, change))
-        loss = number(self._loss)
+            changes[leaf.number] = real(change)
+        loss = number(self._whole.total)
         found = TakenStep("no step", loss, leaves=tuple(told), calls=self.calls)
         if any(float(one.change) for one in told):
             return self._judged(found, told, changes)
@@ -172,13 +187,13 @@ class FollowedGraph:
         return msgspec.structs.replace(found, others=tuple(self._others))
 
     def _judged(
-        self, found: TakenStep, told: Sequence[LeafStep], changes: dict[TapeSlot, torch.Tensor]
+        self, found: TakenStep, told: Sequence[LeafStep], changes: dict[int, torch.Tensor]
     ) -> TakenStep:
         predicted = sum(float(one.product) for one in told)
         # The longest that the product could be.
         longest = math.hypot(*(float(one.change) for one in told))
         longest *= math.hypot(*(float(one.gradient) for one in told))
-        room = max(NOISE * longest, 100 * ROUNDING * abs(self._loss))
+        room = max(NOISE * longest, 100 * ROUNDING * abs(self._whole.total))
         reason, fraction, actual = "", None, self._rise(changes, 1.0)
         if not math.isfinite(predicted):
             verdict, reason = "not measured", "it leaves numbers that are not finite"
@@ -195,18 +210,16 @@ class FollowedGraph:
         news = {"predicted": number(predicted), "actual": number(actual), "fraction": fraction}
         return msgspec.structs.replace(found, verdict=verdict, reason=reason, **news)
 
-    def _rise(self, changes: dict[TapeSlot, torch.Tensor], part: float) -> float:
+    def _rise(self, changes: dict[int, torch.Tensor], part: float) -> float:
         """The change of the loss by a part of the step; NaN where it cannot be computed."""
-        moved = {
-            slot: value_of(slot.given) + part * change  # type: ignore[arg-type]
-            for slot, change in changes.items()
-        }
         # Anew each time: where a call fails for these values it may not for others.
-        values = Replay(self._calls, self._roots).run(moved)
-        is_whole = all(slot in values for slot in self._weights)
-        return weighted_sum(values, self._weights) - self._loss if is_whole else math.nan
+        self._whole.replay.failed.clear()
+        try:
+            return self._whole.along_leaves(changes)(part)
+        except Unrepeatable:
+            return math.nan
 
-    def _fraction(self, changes: dict[TapeSlot, torch.Tensor], predicted: float) -> float | None:
+    def _fraction(self, changes: dict[int, torch.Tensor], predicted: float) -> float | None:
         """The largest of 1/2, 1/4, … of a step that does what the gradient says."""
         parts = (0.5**halvings for halvings in range(1, HALVINGS + 1))
         does = (p for p in parts if self._rise(changes, p) <= FOLLOWS * p * predicted)

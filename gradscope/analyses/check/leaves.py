@@ -1,50 +1,63 @@
-"""Which leaves can be compared with the whole program, and with what.
+"""The gradients of the leaves against differences of the whole program: which can be compared, with
+what, and the verdicts.
 
-Knows nothing of how the comparison is made.
+The gradients are those of the program's own graph.  Knows nothing of single calls.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import torch
+from msgspec.structs import replace
 
 from gradscope.analyses.check.moving import MovingProgram
 from gradscope.analyses.check.placed import TapedGraph
-from gradscope.analyses.check.program import (
-    COARSE,
-    TOLERANCES,
-    LeafOnTape,
-    WholeProgram,
-    wide_gradients,
-)
+from gradscope.analyses.check.program import BUDGET, EXACT, SMALL, Moved, WholeProgram
 from gradscope.analyses.check.replay import Replay
 from gradscope.autograd.calls import own_grad
 from gradscope.autograd.elements import is_released
 from gradscope.autograd.summary import name_of
-from gradscope.derivatives.call import Call, TapeSlot
-from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
-from gradscope.derivatives.single_call import dense_of
+from gradscope.derivatives.call import FORMS, TapeSlot
+from gradscope.derivatives.double_precision import Unrepeatable, widened
+from gradscope.derivatives.finite_differences import along
+from gradscope.derivatives.wide_function import dense_of, real
 from gradscope.errors import CaptureError, described
 from gradscope.handlers import let_pass
-from gradscope.model.studies import LeafCheck, MovedCuts
-from gradscope.words import count, listed
+from gradscope.model.studies import Checks, LeafCheck, MovedCuts
+from gradscope.words import listed, option
+
+TOLERANCES = {
+    torch.float64: EXACT,
+    torch.float32: 1e-3,
+    torch.complex128: EXACT,
+    torch.complex64: 1e-3,
+}
+"""What the program's own precision leaves of a derivative, relative."""
+
+COARSE = 2e-2
+"""The same in half precision."""
+
+GROSS = 0.1
+"""A difference that is called wrong even where float64 does not have it."""
+
+OVERFLOWS = (
+    "it overflows in the program's precision, as is expected of the first scales of a GradScaler, "
+    f"which leaves such a step out: look at a later one, {option('call', 'N')}"
+)
+
+SPOILS = (
+    "changes the gradient that it is given in place: that may be why this one differs, as may "
+    "rounding"
+)
 
 Gradients = Sequence[torch.Tensor | None]
+Values = Mapping[TapeSlot, torch.Tensor]
 
 HOOKS = "run without the program's hooks: its own graph would have run them a second time"
 
 KEPT = "the calls were repeated: a second pass through the program's own graph would use up its ctx"
-
-
-class Found(NamedTuple):
-    """What was compared, why no more, and what backward does not see."""
-
-    leaves: tuple[LeafCheck, ...] = ()
-    reason: str = ""
-    cuts: MovedCuts | None = None
 
 
 def own_gradients(placed: TapedGraph) -> Gradients | None:
@@ -74,132 +87,174 @@ def own_gradients(placed: TapedGraph) -> Gradients | None:
         raise Unrepeatable(f"backward raised {described(error)}") from None
 
 
-def spoilt_leaves(
-    placed: TapedGraph, gradients: Gradients, writers: Mapping[Call, Sequence[int]]
-) -> dict[int, str]:
-    """The leaves whose gradient would be another if these calls were given copies to write into,
-    and the names of such calls."""
-    nodes = [placed.walked.nodes[node] for made in writers.values() for node in made]
-    handles = [node.register_prehook(_copied) for node in nodes]
-    try:
-        clean = own_gradients(placed) or gradients
-    finally:
-        for handle in handles:
-            handle.remove()
-    name = listed((call.name for call in writers), 3)
-    pairs = enumerate(zip(gradients, clean, strict=True))
-    return {
-        number: name
-        for number, (mine, other) in pairs
-        if mine is not None and other is not None
-        if not torch.allclose(dense_of(mine), dense_of(other), equal_nan=True)
-    }
-
-
-def _copied(gradients: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...]:
-    return tuple(None if one is None else one.clone() for one in gradients)
-
-
-def check_leaves(
+def program_of(
     placed: TapedGraph,
     replay: Replay,
-    values: Mapping[TapeSlot, torch.Tensor],
-    gradients: Gradients | None,
+    values: Values,
     unsure: Iterable[int],
-    half_readers: Collection[str],
-    spoilt: Mapping[int, str],
-) -> Found:
-    """Compare the leaves.
+    factor: float = 1.0,
+) -> WholeProgram:
+    """The program as a function of the leaves that can be compared.
 
     Args:
         placed: the graph and its calls.
         replay: the calls, made once.
         values: what the roots were then.
-        gradients: one a leaf; None to take those of the calls made again, which no hook sees.
         unsure: nodes whose backward is not the derivative of what the tape runs.
-        half_readers: functions that read one triangle only of an operand.
-        spoilt: of leaves whose gradient a backward has spoilt the name of that.
+        factor: what the root has been multiplied by that it is not to be told with.
 
     Raises:
         Unrepeatable: when the program as a whole cannot be made again.
     """
-    weights = weights_of(placed)
+    if len(placed.roots) != len(placed.live.roots):
+        raise Unrepeatable("the root was changed after the program had computed it")
+    pairs = zip(placed.roots.items(), placed.live.gradients, strict=True)
+    upstream = {
+        slot: widened(torch.ones_like(root) if given is None else given) / factor
+        for (slot, root), given in pairs
+    }
     tolerance = _tolerance(placed)
     placed.refuse(values, tolerance)
     blocked = _blocked(placed, replay, unsure)
-    reasons = [] if gradients is not None else [HOOKS if placed.has_hooks else KEPT]
-    if gradients is None:
-        gradients = _wide(placed, replay, weights)
-    leaves = list(_leaves(placed, gradients, blocked, spoilt))
-    made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
-    work = sum(math.prod(tensor.shape) for tensor in made)
-    half_read = {
-        leaf: call.name
-        # All calls of them, the first one last: it is nearest to the leaf, and stays.
-        for call in reversed(placed.calls)
-        if call.name in half_readers
-        for leaf in placed.leaves_behind(placed.nodes[call])
-    }
-    is_scaled = placed.graph.scale is not None
-    whole = WholeProgram(replay, weights, values, tolerance, half_read, is_scaled)
-    found = tuple(whole.check(leaves, work))
-    try:
-        cuts = MovingProgram(placed, whole, leaves).compared(work) if leaves else None
-    except Unrepeatable as error:
-        cuts = MovedCuts(reason=error.what)
-    missing = len(placed.graph.leaves) - len(leaves)
-    which = "one leaf is" if missing == 1 else f"{missing} leaves are"
-    if not leaves:
-        which = "every leaf is"
-    if missing:
-        reasons.append(f"{which} behind a call that was not compared")
-    return Found(found, "; ".join(reasons), cuts)
+    leaves = placed.graph.leaves
+    slots = {at: own for at, own in placed.leaf_slots().items() if leaves[at].node not in blocked}
+    return WholeProgram(replay, upstream, values, slots, tolerance)
 
 
-def all_leaves(
-    placed: TapedGraph,
-    replay: Replay,
-    values: Mapping[TapeSlot, torch.Tensor],
-    weights: Mapping[TapeSlot, torch.Tensor],
-) -> list[LeafOnTape]:
-    """Every leaf of the graph, with the gradient of the calls made again.
+class CheckedLeaves:
+    """The leaves of a graph and their gradients, asked of it before anything is run again.
 
-    Raises:
-        Unrepeatable: when the program as a whole, or what leads to a leaf, cannot be made again.
+    Args:
+        placed: the graph and its calls.
+        writers: Functions whose backward writes into the gradient that it is given.
     """
-    placed.refuse(values, _tolerance(placed))
-    blocked = _blocked(placed, replay, (node for nodes in placed.unseen() for node in nodes))
-    leaves = list(_leaves(placed, _wide(placed, replay, weights), blocked, {}))
-    behind = len(placed.graph.leaves) - len(leaves)
-    if behind:
-        why = next(iter(replay.failed.values()), "no call of the program was seen to make a node")
-        raise Unrepeatable(f"{count(behind, 'leaf')} behind a call that cannot be run again: {why}")
-    return leaves
 
+    def __init__(self, placed: TapedGraph, writers: Iterable[str]) -> None:
+        self._placed = placed
+        self._writers = listed(writers, 3)
+        self._reason = ""
+        self._gradients: Gradients | None = None
+        try:
+            self._gradients = own_gradients(placed)
+        except Unrepeatable as error:
+            self._reason = error.what
 
-def _wide(
-    placed: TapedGraph, replay: Replay, weights: Mapping[TapeSlot, torch.Tensor]
-) -> Gradients:
-    slots = placed.leaf_slots()
-    start = {slot: value_of(slot.given) for own in slots.values() for slot in own if slot.given}
-    slopes = wide_gradients(replay, weights, start)
-    found: list[torch.Tensor | None] = []
-    for number in range(len(placed.graph.leaves)):
-        parts = [part for slot in slots.get(number, ()) if (part := slopes[slot]) is not None]
-        found.append(sum(parts[1:], parts[0]) if parts else None)
-    return found
+    def compared(
+        self, replay: Replay, values: Values, unsure: Iterable[int], half_readers: Collection[str]
+    ) -> Checks:
+        """Compare them with the calls, made once, and what the roots were then.
 
+        ``unsure`` are nodes whose backward is not the derivative of what the tape runs,
+        ``half_readers`` functions that read one triangle only of an operand.
+        """
+        try:
+            if self._reason:
+                raise Unrepeatable(self._reason)
+            self._whole = program_of(self._placed, replay, values, unsure)
+            return self._compared(half_readers)
+        except Unrepeatable as error:
+            return Checks(reason=error.what)
 
-def _leaves(
-    placed: TapedGraph, gradients: Gradients, blocked: set[int], spoilt: Mapping[int, str]
-) -> Iterable[LeafOnTape]:
-    slots = placed.leaf_slots()
-    for number, (leaf, gradient) in enumerate(zip(placed.graph.leaves, gradients, strict=True)):
-        if leaf.node in blocked or number not in slots:
-            continue
-        like = placed.variables[number].detach()
-        dense = torch.zeros_like(like) if gradient is None else dense_of(gradient)
-        yield LeafOnTape(number, slots[number], dense, spoilt.get(number, ""))
+    def _compared(self, half_readers: Collection[str]) -> Checks:
+        placed, whole, reasons = self._placed, self._whole, []
+        if self._gradients is None:
+            # Those of the calls made again, which no hook sees.
+            reasons.append(HOOKS if placed.has_hooks else KEPT)
+            own = whole.leaf_gradients
+        else:
+            pairs = enumerate(self._gradients)
+            own = {at: dense_of(one) for at, one in pairs if one is not None}
+        whole.know(own)
+        leaves = list(whole.slots)
+        made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
+        work = sum(math.prod(tensor.shape) for tensor in made)
+        self._half_read = {
+            leaf: call.name
+            # All calls of them, the first one last: it is nearest to the leaf, and stays.
+            for call in reversed(placed.calls)
+            if call.name in half_readers
+            for leaf in placed.leaves_behind(placed.nodes[call])
+        }
+        found = tuple(self._checks(leaves, work))
+        try:
+            cuts = MovingProgram(placed, whole, self._half_read).compared(work) if leaves else None
+        except Unrepeatable as error:
+            cuts = MovedCuts(reason=error.what)
+        missing = len(placed.graph.leaves) - len(leaves)
+        which = "one leaf is" if missing == 1 else f"{missing} leaves are"
+        if not leaves:
+            which = "every leaf is"
+        if missing:
+            reasons.append(f"{which} behind a call that was not compared")
+        return Checks(leaves=found, reason="; ".join(reasons), cuts=cuts)
+
+    def _checks(self, leaves: Sequence[int], work: int) -> Iterator[LeafCheck]:
+        """Compare all leaves together, and each alone as far as the budget goes."""
+        if len(leaves) > 1:
+            together = self._check(leaves)
+            yield together
+            if BUDGET // max(work, 1) < 4 * len(leaves):
+                if together.verdict == "wrong":
+                    yield self._guilty(leaves)
+                return
+        for leaf in leaves:
+            yield self._check([leaf])
+
+    def _guilty(self, leaves: Sequence[int]) -> LeafCheck:
+        """The first leaf behind a disagreement, by halving."""
+        while len(leaves) > 1:
+            first, second = leaves[: len(leaves) // 2], leaves[len(leaves) // 2 :]
+            leaves = first if self._check(first).verdict == "wrong" else second
+        return self._check(leaves)
+
+    def _check(self, leaves: Sequence[int]) -> LeafCheck:
+        """Leaves in a random direction; where that differs, in those that keep the form that a call
+        may assume of its operand."""
+        found = self._told(self._whole.differences(leaves))
+        known = [one for one in leaves if one in self._half_read]
+        if found.verdict != "wrong" or not known:
+            return found
+        reads = f"{self._half_read[known[0]]} reads one triangle of its operand"
+        for form in FORMS:
+            kept = self._told(self._whole.differences(leaves, forms=dict.fromkeys(known, form)))
+            if kept.verdict in ("right", "rounding"):
+                name = form.name(self._whole.start(leaves[0]))
+                return replace(kept, reason=f"{reads}: moved so that it stays {name}")
+        return replace(found, reason=found.reason or f"{reads} and assumes what the other holds")
+
+    def _told(self, moved: Moved) -> LeafCheck:
+        judged, leaves = moved.judged, tuple(moved.directions)
+        verdict, reason = judged.verdict, ""
+        if verdict == "wrong" and self._agrees_wide(moved):
+            if self._writers:
+                # In float64 what casts the gradient writes into a copy, and spoils no other.
+                verdict, reason = "not checked", f"backward of {self._writers} {SPOILS}"
+            elif judged.error < GROSS or self._is_noise(moved):
+                verdict = "rounding"
+            elif self._placed.graph.scale is not None and not math.isfinite(judged.analytic):
+                verdict, reason = "not checked", OVERFLOWS
+            else:
+                reason = "backward in float64 agrees: it is lost to the program's precision"
+        return LeafCheck(leaves, verdict, *judged.numbers, reason)
+
+    def _is_noise(self, moved: Moved) -> bool:
+        """Whether the difference is as small as what rounding leaves of a gradient that is 0 in
+        theory: moving a leaf by its own size would not show in the root."""
+        room = 10 * SMALL * self._whole.tolerance * self._whole.size / moved.size
+        return abs(moved.judged.analytic - moved.judged.numeric) <= room
+
+    def _agrees_wide(self, moved: Moved) -> bool:
+        """Whether backward of the same program in float64 agrees with the differences."""
+        try:
+            slopes = self._whole.leaf_gradients
+        except Unrepeatable:
+            return False
+        wide = sum(
+            float(along(real(slopes[leaf]), direction).sum())
+            for leaf, direction in moved.directions.items()
+            if leaf in slopes
+        )
+        return moved.ruler.agree(wide, moved.judged.numeric)
 
 
 def _blocked(placed: TapedGraph, replay: Replay, unsure: Iterable[int]) -> set[int]:
@@ -211,17 +266,6 @@ def _blocked(placed: TapedGraph, replay: Replay, unsure: Iterable[int]) -> set[i
             if slot.given is not None and slot.given.node in placed.positions:
                 start.add(placed.positions[slot.given.node])
     return placed.behind(start)
-
-
-def weights_of(placed: TapedGraph) -> dict[TapeSlot, torch.Tensor]:
-    """What is fed in at each root."""
-    if len(placed.roots) != len(placed.live.roots):
-        raise Unrepeatable("the root was changed after the program had computed it")
-    pairs = zip(placed.roots.items(), placed.live.gradients, strict=True)
-    return {
-        slot: widened(torch.ones_like(root) if given is None else given)
-        for (slot, root), given in pairs
-    }
 
 
 def _tolerance(placed: TapedGraph) -> float:

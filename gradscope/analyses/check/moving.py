@@ -7,14 +7,13 @@ in halves.  Knows nothing of how calls come on the tape.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 import torch
 
 from gradscope.analyses.check.placed import TapedGraph
-from gradscope.analyses.check.program import BUDGET, TOLERANCES, LeafOnTape, WholeProgram
+from gradscope.analyses.check.program import BUDGET, EXACT, WholeProgram
 from gradscope.analyses.check.replay import Replay, needed
 from gradscope.analyses.check.slots import differs
 from gradscope.autograd.tensors import is_learned_leaf
@@ -29,9 +28,6 @@ MOST = 8
 
 MOST_CALLS = 2_000
 """Calls without history that are made again, some twenty times."""
-
-EXACT = TOLERANCES[torch.float64]
-"""Of a slope, that matters."""
 
 SAME = 1e-9
 """What the roots of two runs differ by, at most, where nothing moves."""
@@ -50,23 +46,21 @@ class MovingProgram:
     Args:
         placed: the graph and its calls.
         held: the program as backward sees it.
-        leaves: those of the graph that can be compared.
+        half_read: the numbers of those of which perhaps a triangle is read only.
     """
 
-    def __init__(
-        self, placed: TapedGraph, held: WholeProgram, leaves: Iterable[LeafOnTape]
-    ) -> None:
+    def __init__(self, placed: TapedGraph, held: WholeProgram, half_read: Collection[int]) -> None:
         self._placed = placed
         self._held = held
         self._calls = placed.moving_calls
-        self._constants = {one for call in self._calls for one in call.slots if one.moving}
         # Those before the cuts that the graph ends at are of no graph, and always let go.
-        of_graph = {slot for call in placed.calls for slot in call.slots}
-        self._inner = self._constants - of_graph
+        taken = (slot for call in placed.calls for slot in call.slots)
+        self._constants = dict.fromkeys(slot for slot in taken if slot.moving is not None)
         self._failed: dict[Call, str] = {}
         self._fixed: dict[TapeSlot, torch.Tensor] = {}
         self._variables: dict[int, torch.Tensor] = {}
-        self._candidates = leaves
+        # Of a matrix of which a triangle is read the slope is another where all of it moves.
+        self._compared = [one for one in held.slots if one not in half_read]
 
     def compared(self, work: int) -> MovedCuts | None:
         """Compare all leaves together, and where that differs each alone, as far as the budget for
@@ -87,14 +81,14 @@ class MovingProgram:
         reason = next(said, "")
         self._cuts = self._by_cuts()
         self._behind = self._leaves_behind(chain.from_iterable(self._cuts.values()))
-        self._leaves = list(self._movable(self._candidates))
+        self._leaves = dict(self._movable())
         self._still, self._moving = self._let_go(()), self._let_go(self._cuts)
-        own, found = self._slopes(self._leaves)
+        own, found = self._slopes(list(self._leaves))
         if found.verdict != "wrong":
             return MovedCuts(reason=reason) if reason else None
         shares = tuple(self._shares(own, found))
         work *= len(self._calls) // max(len(self._placed.calls), 1)
-        alone = [one for one in self._leaves if id(self._variables[one.number]) in self._behind]
+        alone = [one for one in self._leaves if id(self._variables[one]) in self._behind]
         may_each = BUDGET // max(work, 1) >= 8 * len(alone)
         each = tuple(self._alone(alone)) if may_each else ()
         return MovedCuts(len(self._leaves), _slope(own, found), shares, each, reason)
@@ -102,7 +96,7 @@ class MovingProgram:
     # ------------------------------------------------------------------ what moves
 
     def _begin(self) -> None:
-        replay = Replay(self._calls, self._placed.roots, self._constants)
+        replay = Replay(self._calls, self._placed.roots)
         self._here = replay.run(visit=self._fix)
         self._failed = replay.failed
         self._placed.refuse(self._here, self._held.tolerance)
@@ -116,7 +110,7 @@ class MovingProgram:
         cuts = [call for call in self._calls if call.cut and call not in self._failed]
         made = {slot: call.place for call in cuts for slot in call.results if slot}
         by_place: dict[int, Constants] = {}
-        for slot in dict.fromkeys(slot for call in self._placed.calls for slot in call.slots):
+        for slot in self._constants:
             if slot.moving in made:
                 by_place.setdefault(made[slot.moving], []).append(slot)
         found: dict[Places, Constants] = {}
@@ -133,53 +127,50 @@ class MovingProgram:
         found = self._placed.slots_of_leaves(needed(made, set(), _moving(constants))).items()
         return {key: leaf for key, (leaf, slots) in found if _now(leaf, slots)}
 
-    def _movable(self, leaves: Iterable[LeafOnTape]) -> Iterator[LeafOnTape]:
-        """The leaves of the graph as they are now, and those that lie behind cuts only."""
+    def _movable(self) -> Iterator[tuple[int, list[TapeSlot]]]:
+        """The leaves of the graph as they are now, and those that lie behind cuts only: their
+        numbers and slots."""
         of_graph = {id(one): number for number, one in enumerate(self._placed.variables)}
-        known, more = {one.number: one for one in leaves}, len(of_graph)
+        more = len(of_graph)
         for key, (leaf, every) in self._placed.slots_of_leaves(self._calls).items():
-            found, slots = known.get(of_graph.get(key, -1)), _now(leaf, every)
-            if not slots:
-                continue
-            # Of a matrix of which a triangle is read the slope is another where all of it moves.
-            if found is not None and found.number not in self._held.half_readers:
-                self._variables[found.number] = leaf
-                yield replace(found, slots=slots)
-            elif key not in of_graph and key in self._behind:
-                self._variables[more] = leaf
-                yield LeafOnTape(more, slots, torch.zeros_like(leaf.detach()))
-                more += 1
+            number, slots = of_graph.get(key, more), _now(leaf, every)
+            is_behind = number == more and key in self._behind
+            if slots and (is_behind or number in self._compared):
+                self._variables[number] = leaf
+                more += is_behind
+                yield number, slots
 
     def _fix(self, call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> None:
         """Note the constants of a call as they are computed where no leaf moves: in the program's
         own precision they are a little beside that."""
         for slot in call.slots:
-            if slot.moving is not None and slot not in self._inner and slot not in self._fixed:
+            if slot in self._constants and slot not in self._fixed:
                 self._fixed[slot] = operands(slot).clone()
 
     def _let_go(self, cuts: Iterable[Places]) -> WholeProgram:
-        free = self._inner.union(*(self._cuts[cut] for cut in cuts))
-        replay = Replay(self._calls, self._placed.roots, free, self._fixed)
+        free = {slot for cut in cuts for slot in self._cuts[cut]}
+        held = {slot: one for slot, one in self._fixed.items() if slot not in free}
+        replay = Replay(self._calls, self._placed.roots, held)
         replay.failed.update(self._failed)
-        program = replace(self._held, replay=replay, values=self._here, tolerance=EXACT)
-        program.know(self._leaves)
+        program = WholeProgram(replay, self._held.upstream, self._here, self._leaves, EXACT)
+        program.know(self._held.slopes)
         return program
 
-    def _slopes(self, leaves: Sequence[LeafOnTape]) -> tuple[Judgement, Judgement]:
+    def _slopes(self, leaves: Sequence[int]) -> tuple[Judgement, Judgement]:
         """Those of the program as backward sees it, and as it is."""
-        own = self._still.differences(leaves)
-        return own, self._moving.differences(leaves, own.numeric)
+        own = self._still.differences(leaves).judged
+        return own, self._moving.differences(leaves, own.numeric).judged
 
     # ------------------------------------------------------------------ what comes of it
 
     def _shares(self, own: Judgement, all_free: Judgement) -> Iterator[CutShare]:
         """The cuts that matter, and those that do together only."""
-        todo, told = [(list(self._cuts), all_free)], 0
+        todo, told, moved = [(list(self._cuts), all_free)], 0, list(self._leaves)
         while todo and told < MOST:
             part, found = todo.pop()
             halves = (part[: len(part) // 2], part[len(part) // 2 :]) if len(part) > 1 else ()
             judged = (
-                (half, self._let_go(half).differences(self._leaves, own.numeric)) for half in halves
+                (half, self._let_go(half).differences(moved, own.numeric).judged) for half in halves
             )
             matter = [one for one in judged if one[1].verdict == "wrong"]
             todo += reversed(matter)
@@ -190,13 +181,13 @@ class MovingProgram:
                 names = map(self._placed.called, self._leaves_behind(slots).values())
                 yield CutShare(places[:MOST], number(found.numeric - own.numeric), tuple(names))
 
-    def _alone(self, leaves: Iterable[LeafOnTape]) -> Iterator[MovedSlope]:
+    def _alone(self, leaves: Iterable[int]) -> Iterator[MovedSlope]:
         for leaf in leaves:
             own, found = self._slopes([leaf])
             if found.verdict == "wrong":
-                is_own = leaf.number < len(self._placed.graph.leaves)
-                name = self._placed.called(self._variables[leaf.number])
-                yield _slope(own, found, name, leaf.number if is_own else None)
+                is_own = leaf < len(self._placed.graph.leaves)
+                name = self._placed.called(self._variables[leaf])
+                yield _slope(own, found, name, leaf if is_own else None)
 
     def _place(self, call: Call) -> CutPlace:
         recorder = self._placed.live.recorder

@@ -16,7 +16,7 @@ from gradscope.analyses.check.tape import Tape
 from gradscope.autograd import saved
 from gradscope.derivatives.call import Call, OutsideValue, TapeSlot, is_usable
 from gradscope.derivatives.double_precision import Unrepeatable, widened
-from gradscope.derivatives.single_call import real
+from gradscope.derivatives.wide_function import real
 from gradscope.graphing.study import LiveGraph
 from gradscope.notation.operands import part_of_target
 
@@ -117,10 +117,11 @@ class TapedGraph:
         behind = self.behind(start)
         return {number for number, leaf in enumerate(self.graph.leaves) if leaf.node in behind}
 
-    @property
+    @cached_property
     def has_hooks(self) -> bool:
         """Whether a backward pass of ours would run hooks of the program."""
-        return self.tape.has_hooks or any(leaf._backward_hooks for leaf in self.variables)
+        is_hooked = self.tape.has_hooks or any(leaf._backward_hooks for leaf in self.variables)
+        return is_hooked or any(map(saved.is_packed, self.walked.nodes))
 
     @cached_property
     def keeps_only_data(self) -> bool:

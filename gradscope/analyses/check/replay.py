@@ -6,9 +6,7 @@ is to be computed anew.  Knows nothing of derivatives or of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 
@@ -22,9 +20,6 @@ from gradscope.derivatives.double_precision import (
     widened,
 )
 
-COARSE = 1e-2
-"""What half precision leaves of a number; other random numbers differ by more."""
-
 
 class Replay:
     """Some calls of the tape, in their order, to be made again as often as needed.
@@ -32,8 +27,8 @@ class Replay:
     Args:
         calls: the calls; those whose results go into one of them or into a root are among them.
         roots: what is wanted of them.
-        free: constants that are not held, but computed by calls that cut history.
-        fixed: what others are held at, if not at the value that they had.
+        held: constants that stay as they are here, though calls that cut history are made again;
+            without one of these a constant is what the program had.
 
     ``failed`` says which calls could not be made; those after them go on with the value that the
     program had, where that is known.
@@ -43,15 +38,13 @@ class Replay:
         self,
         calls: Sequence[Call],
         roots: Iterable[TapeSlot],
-        free: Collection[TapeSlot] = (),
-        fixed: Mapping[TapeSlot, torch.Tensor] | None = None,
+        held: Mapping[TapeSlot, torch.Tensor] | None = None,
     ) -> None:
         self.calls = calls
         self.failed: dict[Call, str] = {}
         self._roots = set(roots)
-        self._free = free
-        self._fixed = fixed or {}
-        self._last = _last_uses(calls)
+        self._held = held or {}
+        self._last = _last_uses(calls, self._roots)
         # A `grad` on the tape needs a graph that it can go through.
         self._with_graph = any(call.is_backward for call in calls)
 
@@ -68,58 +61,63 @@ class Replay:
             visit: told of every call before it is made, with a way to its operands.
             with_graph: build a graph, so that gradients can be asked for.
         """
-        # Copies: a call may change one in place.
-        fixed = {slot: one.clone() for slot, one in self._fixed.items()}
-        values = _Values({**fixed, **(moved or {})}, with_graph or self._with_graph, self._free)
-        values.is_moved = bool(moved)
-        graph: AbstractContextManager[Any] = (
-            nullcontext() if with_graph or self._with_graph else torch.no_grad()
-        )
-        with graph:
+        with_graph = with_graph or self._with_graph
+        with torch.set_grad_enabled(with_graph):
+            run = _TapeRun(self.failed, {**self._held, **(moved or {})}, with_graph)
             for position, call in enumerate(self.calls):
                 if visit is not None:
-                    visit(call, values.of)
-                self._make(call, values)
+                    visit(call, run.of)
+                run.make(call)
                 # At once: else all results of the program would be there at the same time.
-                values.drop(self._last.get(position, ()), self._roots)
-        return {slot: values.of(slot) for slot in self._roots if values.has(slot)}
-
-    def _make(self, call: Call, values: _Values) -> None:
-        try:
-            # Not tried once more: the tape runs many times, and each time has to go the same way.
-            if call in self.failed:
-                raise Unrepeatable(self.failed[call])
-            with torch.no_grad() if call.cut else nullcontext():
-                out = make_again(call, values.of)
-            # Some that change an operand give nothing.
-            if call.cut and call.changed is not None:
-                out = [values.of(call.changed)]
-            values.take(call, out)
-            if call.cut and call.draws and not values.is_moved:
-                values.require_drawn(call)
-        except Unrepeatable as error:
-            self.failed.setdefault(call, error.what)
-            values.take_given(call)
+                for slot in self._last.get(position, ()):
+                    run.values.pop(slot, None)
+        return {slot: run.of(slot) for slot in self._roots if run.has(slot)}
 
 
-class _Values:
-    """What the slots hold while the tape runs."""
+class _TapeRun:
+    """What the slots hold while the tape runs once.
+
+    Args:
+        failed: the calls that cannot be made, to be added to.
+        known: what some slots hold instead of what the program had.
+        with_graph: as for :meth:`Replay.run`.
+    """
 
     def __init__(
-        self,
-        moved: Mapping[TapeSlot, torch.Tensor],
-        with_graph: bool,
-        free: Collection[TapeSlot],
+        self, failed: dict[Call, str], known: Mapping[TapeSlot, torch.Tensor], with_graph: bool
     ) -> None:
-        self.is_moved = False
-        self._moved = moved
+        self.values: dict[TapeSlot, torch.Tensor] = {}
+        self._failed = failed
         self._with_graph = with_graph
-        self._free = free
-        self._values: dict[TapeSlot, torch.Tensor] = {}
+        # Copies: a call may change one in place.
+        self._known = {slot: one.clone() for slot, one in known.items()}
         self._lost: set[TapeSlot] = set()
 
+    def make(self, call: Call) -> None:
+        """Make a call again; where it cannot be, go on with what the program had."""
+        try:
+            # Not tried once more: the tape runs many times, and each time has to go the same way.
+            if call in self._failed:
+                raise Unrepeatable(self._failed[call])
+            with torch.set_grad_enabled(self._with_graph and not call.cut):
+                out = make_again(call, self.of)
+            # Some that change an operand give nothing.
+            if call.cut and call.changed is not None:
+                out = [self.of(call.changed)]
+            self._take(call, out)
+        except Unrepeatable as error:
+            self._failed.setdefault(call, error.what)
+            if call.changed is not None:
+                self._lost.add(call.changed)
+                # Half of the change may have been made.
+                self.values.pop(call.changed, None)
+            for slot in call.results:
+                if slot is not None and slot.result is not None and not slot.result.is_lost:
+                    self.values[slot] = widened(slot.result.value)
+
     def has(self, slot: TapeSlot) -> bool:
-        return slot in self._values or (slot.given is not None and slot not in self._lost)
+        """Whether the value of a slot is known."""
+        return slot in self.values or (slot.given is not None and slot not in self._lost)
 
     def of(self, slot: TapeSlot) -> torch.Tensor:
         """The value of a slot now.
@@ -127,37 +125,25 @@ class _Values:
         Raises:
             Unrepeatable: when it is not known.
         """
-        found = self._values.get(slot)
-        if found is None and slot in self._free and slot.moving in self._values:
-            found = self._values[slot] = self._values[slot.moving]
+        found = self.values.get(slot)
+        if found is None and slot not in self._known and slot.moving in self.values:
+            found = self.values[slot] = self.values[slot.moving]
         if found is None:
             if slot.given is None or slot in self._lost:
                 raise Unrepeatable("its operands come from a call that could not be repeated")
-            found = self._values[slot] = self._given(slot, slot.given)
+            found = self.values[slot] = self._given(slot, slot.given)
         return found
 
     def _given(self, slot: TapeSlot, given: OutsideValue) -> torch.Tensor:
-        moved = self._moved.get(slot)
-        found = value_of(given) if moved is None else moved
-        if not (self._with_graph and given.requires_grad and is_wide(found)):
+        known = self._known.get(slot)
+        found = value_of(given) if known is None else known
+        if not (self._with_graph and given.requires_grad and is_wide(found)) or found.grad_fn:
             return found
         # Where a graph is built a leaf must not be changed in place; a copy of it may.
-        return (found if found.requires_grad else found.requires_grad_()).clone()
+        return found.requires_grad_().clone()
 
-    def require_drawn(self, call: Call) -> None:
-        """A call that draws has been made where nothing is moved.
-
-        Raises:
-            Unrepeatable: when it has given something else than in the program.
-        """
-        for slot in call.results:
-            if slot is not None and slot.result is not None and not slot.result.is_lost:
-                one, other = self._values[slot], widened(slot.result.value)
-                if not torch.allclose(one, other, rtol=COARSE, atol=COARSE, equal_nan=True):
-                    raise Unrepeatable("in float64 it draws other numbers")
-
-    def take(self, call: Call, out: Tensors) -> None:
-        operands = {id(self._values[one]) for one in call.slots if one in self._values}
+    def _take(self, call: Call, out: Tensors) -> None:
+        operands = {id(self.values[one]) for one in call.slots if one in self.values}
         for slot, value in zip(call.results, out, strict=True):
             if slot is None or slot is call.changed:
                 continue
@@ -166,38 +152,19 @@ class _Values:
             # In the program it was another tensor, here a conversion had nothing to do.
             is_change = call.cut and call.changed is not None
             is_same = id(value) in operands and slot not in call.slots and not is_change
-            self._values[slot] = value.clone() if is_same else value
-
-    def take_given(self, call: Call) -> None:
-        """A call could not be made: go on with what the program had, where that is known."""
-        if call.changed is not None:
-            self._lost.add(call.changed)
-            # Half of the change may have been made.
-            self._values.pop(call.changed, None)
-        for slot in call.results:
-            if slot is not None and slot.result is not None and not slot.result.is_lost:
-                self._values[slot] = widened(slot.result.value)
-
-    def drop(self, slots: Iterable[TapeSlot], kept: set[TapeSlot]) -> None:
-        for slot in slots:
-            if slot not in kept:
-                self._values.pop(slot, None)
+            self.values[slot] = value.clone() if is_same else value
 
 
-def _last_uses(calls: Sequence[Call]) -> dict[int, list[TapeSlot]]:
-    """After which call each slot is not needed any more."""
-    last = {}
+def _last_uses(calls: Sequence[Call], kept: set[TapeSlot]) -> dict[int, list[TapeSlot]]:
+    """After which call each slot is not needed any more, but for those that are kept."""
+    last: dict[TapeSlot | None, int] = {}
     for position, call in enumerate(calls):
-        for slot in call.slots:
-            last[slot] = position
-            if slot.moving is not None:
-                last[slot.moving] = position
-        for result in call.results:
-            if result is not None:
-                last[result] = position
+        moving = (slot.moving for slot in call.slots)
+        last.update(dict.fromkeys((*call.slots, *moving, *call.results), position))
     found: dict[int, list[TapeSlot]] = {}
     for slot, position in last.items():
-        found.setdefault(position, []).append(slot)
+        if slot is not None and slot not in kept:
+            found.setdefault(position, []).append(slot)
     return found
 
 

@@ -7,13 +7,16 @@ Knows nothing of calls.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from gradscope.autograd.tensors import TensorTable, is_learned_leaf, requires_grad, storage_of
 from gradscope.derivatives.call import OutsideValue, TapeSlot, version_of
+
+Taken = tuple[torch.Tensor, TapeSlot]
+"""An operand of a call, and its slot."""
 
 MAX_KNOWN = 1_000_000
 """Tensors whose slot is known."""
@@ -56,10 +59,10 @@ class Slots:
             self._put(tensor, slot, slot)
         return slot
 
-    def result(self, tensor: torch.Tensor, operands: list[tuple[int, TapeSlot]]) -> TapeSlot:
-        """The slot of a tensor that a call has made out of these (memory, slot)."""
+    def result(self, tensor: torch.Tensor, operands: Sequence[Taken]) -> TapeSlot:
+        """The slot of a tensor that a call has made out of these."""
         memory = memory_of(tensor)
-        base = next((slot.base for known, slot in operands if known == memory), None)
+        base = next((slot.base for known, slot in operands if memory_of(known) == memory), None)
         slot = TapeSlot(carries=requires_grad(tensor))
         self._put(tensor, slot, base or slot)
         return slot

@@ -10,17 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import torch
+from msgspec.structs import replace
 
 from gradscope import doing
-from gradscope.analyses.check.leaves import Found, Gradients, check_leaves, spoilt_leaves
-from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
+from gradscope.analyses.check.leaves import CheckedLeaves
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.replay import Replay
 from gradscope.analyses.check.tape import Tape
 from gradscope.derivatives.call import Call, TapeSlot
-from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.rerun import codes_of, unnoticed
 from gradscope.derivatives.stale import own_gradients
 from gradscope.derivatives.verdict import UNLIMITED, CallExamination, Limit
@@ -67,31 +65,18 @@ def _refuse(node: int | None, graph: Graph) -> None:
 
 def _checked(placed: TapedGraph, asked: Check) -> Checks:
     examined = CallChecks(placed, asked)
-    own, nodes = examined.own.items(), examined.selected
-    writers = {call: nodes[call] for call, one in own if one is not None and one.writes}
-    gradients: Gradients | None = None
-    spoilt: dict[int, str] = {}
-    try:
-        gradients, reason = own_leaf_gradients(placed) if asked.node is None else None, ""
-        if gradients is not None and writers:
-            spoilt = spoilt_leaves(placed, gradients, writers)
-    except Unrepeatable as error:
-        reason = error.what
+    writers = (call.name for call, one in examined.own.items() if one is not None and one.writes)
+    leaves = CheckedLeaves(placed, writers) if asked.node is None else None
     replay = Replay(placed.calls, placed.roots)
     values = replay.run(visit=examined.visit)
     unseen = tuple(_unseen(placed, asked.node))
-    compared = Found(reason=reason)
-    if asked.node is None and not reason:
-        unsure = _unsure((*examined.found.values(), *unseen))
-        try:
-            doubts = unsure, examined.half_readers, spoilt
-            compared = check_leaves(placed, replay, values, gradients, *doubts)
-        except Unrepeatable as error:
-            compared = Found(reason=error.what)
-    calls = (*_settled(placed, examined.found, compared.leaves), *examined.found_twice)
+    unsure = _unsure((*examined.found.values(), *unseen))
+    compared = Checks()
+    if leaves is not None:
+        compared = leaves.compared(replay, values, unsure, examined.half_readers)
+    calls = (*_settled(placed, examined.found, compared.leaves), *examined.found_twice, *unseen)
     covered = sum(len(placed.nodes[call]) for call in placed.calls if call.is_backward)
-    leaves, reason, cuts = compared
-    return Checks((*calls, *unseen), leaves, examined.repeats, covered, reason, cuts=cuts)
+    return replace(compared, calls=calls, repeats=examined.repeats, covered=covered)
 
 
 def _settled(
@@ -103,7 +88,7 @@ def _settled(
     for call, told in found.items():
         behind = placed.leaves_behind(told.nodes) if told.verdict == "wrong" else set()
         if behind and behind <= good and call.is_torchs:
-            yield msgspec.structs.replace(told, verdict="unresolved", reason=ONLY_ALONE)
+            yield replace(told, verdict="unresolved", reason=ONLY_ALONE)
         else:
             yield told
 

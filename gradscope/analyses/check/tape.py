@@ -14,7 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from gradscope.analyses.check.cut_tape import LARGE, MAX_BYTES, MAX_CALLS, CutTape
-from gradscope.analyses.check.slots import Slots, memory_of
+from gradscope.analyses.check.slots import Slots, Taken
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import make_release_safe, walk
@@ -26,13 +26,16 @@ from gradscope.derivatives.call import (
     TapeSlot,
     is_tensor,
     is_usable,
+    left_behind,
     problem_of,
+    random_states,
 )
 from gradscope.recording.listener import Listener
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
-_autograd: Any = torch._C._autograd
+_saving_hooks: Any = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda _: None)
+"""The hooks that what is saved now goes through; None also where torch does not tell."""
 
 
 class Tape(Listener):
@@ -117,9 +120,7 @@ class Tape(Listener):
         if kept is not None and leaves and leaves[0] is kept:
             call.changed = kept
         # Nobody says beforehand whether a call draws; the state is dropped if it has not moved.
-        call.random = torch.get_rng_state()
-        for device in {one.device for one in tensors if one.device.type == "cuda"}:
-            call.random_on[device] = torch.cuda.get_rng_state(device)
+        call.random = random_states(tensors)
         return call
 
     def after(self, call: TorchCall, opened: Call | None) -> None:
@@ -164,18 +165,16 @@ class Tape(Listener):
         call.first, call.end = made.sequence_range
         span = self._recorder.span_of(call.end - 1)
         call.place = -1 if span is None else span.place
-        call.keep_drawn()
+        call.random = left_behind(call.random)
         # Not strict, here and below: a call that cannot be made again has no slots.
-        if any(self._is_rewritten(call, *pair) for pair in zip(operands, call.slots, strict=False)):
+        taken = list(zip(operands, call.slots, strict=False))
+        if any(self._is_rewritten(call, *pair) for pair in taken):
             call.problem = "it changes in place an operand that backward treats as a constant"
-        memories = [
-            (memory_of(tensor), slot) for tensor, slot in zip(operands, call.slots, strict=False)
-        ]
         if call.changed is not None:
             self._slots.changed(operands[0], call.changed)
         for tensor in pytree.tree_leaves(made.out):
-            call.results.append(self._result(call, tensor, memories))
-        self.has_hooks |= call.custom is HOOKED or _are_saved_through_hooks()
+            call.results.append(self._result(call, tensor, taken))
+        self.has_hooks |= call.custom is HOOKED or _saving_hooks(True) is not None
         self.taped.append(call)
         if self._bytes > MAX_BYTES or len(self.taped) > MAX_CALLS:
             self._forget_half()
@@ -185,9 +184,7 @@ class Tape(Listener):
         is_leaf = slot.given is not None and slot.given.leaf is not None
         return is_leaf and slot is not call.changed and self._slots.find(tensor) is not slot
 
-    def _result(
-        self, call: Call, tensor: Any, operands: list[tuple[int, TapeSlot]]
-    ) -> TapeSlot | None:
+    def _result(self, call: Call, tensor: Any, operands: list[Taken]) -> TapeSlot | None:
         if not is_tensor(tensor) or not requires_grad(tensor) or not is_usable(tensor):
             return None
         known = self._slots.find(tensor)
@@ -224,20 +221,3 @@ def _mode() -> str:
     if torch.is_inference_mode_enabled():
         return "inference_mode"
     return "constants" if torch.is_grad_enabled() else "no_grad"
-
-
-def _are_saved_through_hooks() -> bool:
-    """Whether saved tensors go through hooks now: those of ``saved_tensors_hooks``."""
-    top = getattr(_autograd, "_top_saved_tensors_default_hooks", None)
-    if top is not None:
-        return top(True) is not None
-    # Torch 2.6 only tells by refusing to switch them off.
-    if not _autograd._saved_tensors_hooks_is_enabled():
-        return False
-    try:
-        _autograd._saved_tensors_hooks_disable("")
-    except RuntimeError:
-        return True
-    finally:
-        _autograd._saved_tensors_hooks_enable()
-    return False

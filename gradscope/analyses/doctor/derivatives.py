@@ -22,7 +22,6 @@ from gradscope.analyses.doctor.captured_call import Origins
 from gradscope.autograd.nodes import Walked
 from gradscope.autograd.tensors import requires_grad
 from gradscope.derivatives.call import (
-    COPIED,
     HIDDEN,
     Call,
     OutsideValue,
@@ -30,7 +29,7 @@ from gradscope.derivatives.call import (
     is_tensor,
     is_usable,
     problem_of,
-    version_of,
+    random_states,
 )
 from gradscope.derivatives.double_precision import value_of
 from gradscope.derivatives.rerun import codes_of, unnoticed
@@ -217,7 +216,7 @@ def _kept(seen: TorchCall, limit: Limit) -> Call:
     elements = sum(one.numel() for one in (*tensors.values(), *seen.results))
     problem = problem_of(seen.func, leaves) or limit.problem(elements)
     slots = {} if problem else {key: _slot(one) for key, one in tensors.items()}
-    call = Call(
+    return Call(
         seen.func,
         [] if problem else [slots.get(id(one), one) for one in leaves],
         spec,
@@ -225,21 +224,13 @@ def _kept(seen: TorchCall, limit: Limit) -> Call:
         seen.place,
         *seen.sequence_range,
         results=[_result(one) for one in pytree.tree_leaves(seen.out)],
-        random=torch.get_rng_state(),
+        random=random_states(tensors.values()),
         problem=problem,
     )
-    for device in {one.device for one in tensors.values() if one.device.type == "cuda"}:
-        call.random_on[device] = torch.cuda.get_rng_state(device)
-    return call
 
 
 def _slot(tensor: torch.Tensor) -> TapeSlot:
-    # Without what else `OutsideValue.of` would know: a reference to the tensor itself forbids the
-    # program to swap it.
-    value = tensor.detach()
-    if value.numel() <= COPIED:
-        value = value.clone()
-    given = OutsideValue(value, version_of(value), requires_grad(tensor))
+    given = OutsideValue.without_history(tensor)
     return TapeSlot(given, carries=given.requires_grad)
 
 
