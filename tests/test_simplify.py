@@ -520,9 +520,9 @@ def residual(branch: float, after: float = 1.0) -> Report:
 
 
 RESIDUALS = {
-    0.25: "skip 80 % + branch 20 %",
-    1.0: "skip 50 % + branch 50 %",
-    -0.9: "skip 53 % + branch 47 % · 2 gradients cancel 94.7 %",
+    0.25: "80 % by skip",
+    1.0: "50 % by skip",
+    -0.9: "53 % by skip · 2 gradients cancel 94.7 %",
 }
 
 
@@ -536,7 +536,7 @@ def test_a_residual_sum_says_which_share_came_through_the_skip(branch: float) ->
         assert RESIDUALS[branch] in as_text(report, format)
     # Blocks that are drawn once say the range of their skips.
     text = as_text(transformer(), "tree", Options(width=200))
-    assert re.search(r"×12 · skip \d+(\u2013\d+)? %", text)
+    assert re.search(r"×12 · \d+(\u2013\d+)? % by skip", text)
 
 
 def test_a_sum_is_no_residual_without_an_addition_or_beside_it() -> None:

@@ -68,6 +68,10 @@ class Sums:
         """The gradients of which an upstream gradient is the sum, by edge, then by seed."""
         return [self.backward.gradients[entry] for entry in self._arrived.get((node, output), ())]
 
+    def opposed(self, node: int, output: int = 0) -> int:
+        """How many gradients that are not zero meet there."""
+        return sum(bool(_size(part)) for part in self.contributions(node, output))
+
     def cancelled(self, node: int, output: int = 0) -> float | None:
         """How much of what arrives there cancels: 1 − ‖Σ gᵢ‖ / Σ ‖gᵢ‖ of its parts gᵢ, where these
         oppose each other; None where they do not, or where it is not known exactly.
@@ -402,6 +406,10 @@ def ends(graph: Graph, backward: BackwardPass) -> list[float]:
 MOST_LEAPS = 20
 """Operations that are asked whether what they make is most of what it meets with."""
 
+MOST = 4
+"""Times as much as all others is most of what meets somewhere: what a normalisation makes of a
+small gradient, beside a skip as large, changes little."""
+
 MOST_STEPS = 100
 """Operations that are gone on to that place."""
 
@@ -479,14 +487,14 @@ def _is_most(
     into: dict[int, list[int]],
     out: dict[int, list[int]],
 ) -> bool:
-    """Whether what an edge brings is, where it meets with others, not less than all of these."""
+    """Whether what an edge brings is, where it meets with others, most of what meets there."""
     for _ in range(MOST_STEPS):
         node, output = graph.edges[at].target, graph.edges[at].output
         if node not in out:  # a leaf has got there
             break
         others = [sizes[one] for one in into[node] if graph.edges[one].output == output]
         if len(others) > 1:
-            return 2 * sizes[at] >= sum(others)
+            return (MOST + 1) * sizes[at] >= MOST * sum(others)
         at = max(out[node], key=sizes.__getitem__)
     return True
 

@@ -148,7 +148,7 @@ export class Code {
     for (const node of births) note(this._place(node), "error", "first NaN or Inf");
     for (const [, severity, words, origin] of marks) if (origin >= 0) note(placeOf(model.place(origin)), severity, words);
     for (const { place, leaves } of lines) {
-      const words = ofLeaves(marks.filter(([node, , , , , leaf]) => leaf && leaves.includes(model.leafOf.get(node))));
+      const words = ofLeaves(marks.filter(([node, , , , , leaf, silent]) => leaf && !silent?.includes(place) && leaves.includes(model.leafOf.get(node))));
       if (words) note(place, "information", words);
     }
     return found;

@@ -29,7 +29,7 @@ function toldAmong({ state, span, many, of }) {
 /** `‖g‖ 1.5`, or why there is no number. */
 export const sizeWords = (info) => (info?.state === "finite" && info.norm !== null && info.words === undefined ? `‖g‖ ${info.each || info.span ? told(info) : number(info.norm)}` : told(info));
 
-/** `skip 74 % + branch 26 %`, `2 gradients cancel 93 %` of what is added in a box; of several layers the range. The words of render/drawing/facts.py. */
+/** `74 % by skip`, `2 gradients cancel 93 %` of what is added in a box; of several layers the range. The words of render/drawing/facts.py. */
 export function meetingWords(model, box) {
   const met = model.meeting(box);
   return (met.words ??= toldMeeting(model, box, met));
@@ -41,13 +41,13 @@ function toldMeeting(model, box, { skip, cancelled }) {
   const words = [];
   if (skips.length) {
     const ends = [...new Set([skips[0], skips.at(-1)].map((share) => (100 * share).toFixed(0)))];
-    words.push(isOne ? `skip ${ends[0]} % + branch ${100 - ends[0]} %` : `skip ${ends.join("–")} %`);
+    words.push(`${ends.join("–")} % by skip`);
   }
   if (lost.length) {
     const percent = Number((100 * lost.at(-1)).toPrecision(3));
     const share = `${percent === 100 && lost.at(-1) < 1 ? "over 99.9" : percent} %`;
     const node = model.meetingAt(box);
-    const many = isOne && node !== null && model.incoming(node).length + model.data.roots.filter((root) => root.node === node).length;
+    const many = isOne && node !== null && model.incoming(node).filter((edge) => Number(model.pass.norm[model.pass.edges[edge]])).length + model.data.roots.filter((root) => root.node === node).length;
     words.push(many ? `${count(many)} gradients cancel ${share}` : `cancels up to ${share}`);
   }
   return words.join(" · ");

@@ -152,7 +152,7 @@ test("every contribution is listed, and their sum", oncePerPage, async () => {
 test("what came through a skip and what cancels is told as in pictures, and seen", oncePerPage, async () => {
   const page = await opened("opposed");
   const key = `n${report("opposed").graph.nodes.find((node) => node.variable === "h").id}`;
-  const words = "skip 53 % + branch 47 % · 2 gradients cancel 94.7 %";
+  const words = "53 % by skip · 2 gradients cancel 94.7 %";
   const { x, y } = await place(page, key);
   await page.mouse.move(x, y);
   assert.ok((await page.locator(".tip").innerText()).includes(words));

@@ -24,7 +24,6 @@ from gradscope.model.report import (
     Root,
     around,
 )
-from gradscope.words import count
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def union(a: Report, b: Report, comparison: Comparison) -> Union:
     edges = tuple((way.a, way.b) for way in ways)
     report = _report(a, b, sources, ways)
     if left_out:
-        words = f"not drawn, as they would go in a circle with A's: {count(left_out, 'edge')} of B"
+        words = f"{left_out:,} of B's edges not drawn: they would go in a circle with A's"
         report = msgspec.structs.replace(report, notes=(words,))
     return Union(report, sources, edges, leaves)
 

@@ -246,7 +246,7 @@ class Cells:
         """What the verdict says of what is drawn once, as much of it as has room."""
         if spot is None:
             return ""
-        words = re.split(r"(?=, to | since | from )", f"{BADGES[spot.severity]} {spot.words}")
+        words = re.split(r"(?=, | since | from )", f"{BADGES[spot.severity]} {spot.words}")
         told = ("".join(words[:many]) for many in range(len(words), 0, -1))
         short = next((one for one in told if cells(one) + 2 <= room), BADGES[spot.severity])
         return f"{short}  "
@@ -364,7 +364,9 @@ class Cells:
         first, *others = self._words(item)
         gap = " · " if first.text else " "
         first = Part(gap + first.text, first.style, "whole")
-        return (Part(spot.words, INKS_OF[spot.severity]), first, *others)
+        ink = INKS_OF[spot.severity]
+        words, *more = re.split(r"(?=, )", spot.words)
+        return (Part(words, ink), *(Part(one, ink, "whole") for one in more), first, *others)
 
     def _words(self, item: Item) -> Parts:
         words = Part(self.scene.expression(item), "cyan")

@@ -41,13 +41,11 @@ def up_to(shares: Sequence[float]) -> str:
 
 
 def skipped(shares: Sequence[float]) -> str:
-    """``skip 83 % + branch 17 %``; of several rounds ``skip 71\u201393 %``; "" for none."""
+    """``83 % by skip``, of what arrives; ``71\u201393 % by skip`` of several rounds; or ""."""
     if not shares:
         return ""
-    ends = [f"{100 * share:.0f}" for share in (min(shares), max(shares))]
-    if len(shares) == 1:
-        return f"skip {ends[0]} % + branch {100 - int(ends[0])} %"
-    return f"skip {RANGE.join(dict.fromkeys(ends))} %"
+    ends = (f"{100 * share:.0f}" for share in (min(shares), max(shares)))
+    return f"{RANGE.join(dict.fromkeys(ends))} % by skip"
 
 
 def residuals(scene: Scene, item: Item) -> list[float]:
@@ -102,7 +100,7 @@ def cancelled(scene: Scene, item: Item) -> str:
     outputs = range(len(scene.graph.nodes[node].outputs) or 1)
     each = {output: gradients.cancelled(node, output) or 0.0 for output in outputs}
     most = max(each, key=lambda output: each[output])
-    many = len(gradients.contributions(node, most))
+    many = gradients.opposed(node, most)
     return f"{many:,} gradients cancel {cancelling(each[most])}"
 
 
@@ -279,7 +277,7 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
             f"[{place[1]}]" if place[1] else "",
             scene.tensor(*place),
             gradients.backward.at(*place),
-            HOOKED if place in gradients.replaced else _arriving(scene, gradients, place, amount),
+            HOOKED if place in gradients.replaced else _arriving(scene, gradients, place),
             hook=hook if place in gradients.replaced else None,
             parts=amount,
             given=given[place],
@@ -306,12 +304,12 @@ def parts_of(note: Note) -> str:
     return " and ".join(filter(None, (count(edges, "edge") if edges else "", given)))
 
 
-def _arriving(scene: Scene, gradients: ViewGradients, place: tuple[int, int], amount: int) -> str:
+def _arriving(scene: Scene, gradients: ViewGradients, place: tuple[int, int]) -> str:
     """Which share of what meets at a place came through a skip, and which cancels; or ""."""
     skip, cancelled = gradients.residual(*place), gradients.cancelled(*place)
     words = [skipped([] if skip is None else [skip])]
     if cancelled is not None:
-        words.append(f"{amount:,} gradients cancel {cancelling(cancelled)}")
+        words.append(f"{gradients.opposed(*place):,} gradients cancel {cancelling(cancelled)}")
     return _marked(scene, " · ".join(filter(None, words)))
 
 

@@ -206,7 +206,9 @@ class Labels:
         head = self._badge(item) + text(short(scene.title(item), keep_end=True), bold=True)
         if scene.type(item):
             head += text(f"  {short(scene.type(item))}", GREY, 10)
-        inside = text(short(scene.expression(item)), TEAL, 10) + self._times(item)
+        # What was never called is said in front of the name.
+        words = scene.expression(item).removesuffix(scene.never_called(item))
+        inside = text(short(words), TEAL, 10) + self._times(item)
         facts = [scene.operations_of_rounds(item), scene.source(item), scene.parameters(item)]
         rounds = self._infos(item)
         sizes = [self.range(rounds)] if rounds else []
@@ -313,6 +315,8 @@ class Labels:
             return []
         rules = (short(finding.rule) for finding in self.scene.about(item))
         words = spot.words if spot else next(rules, "")
+        if severity == "information" and not words and item.kind == "repeat":
+            words = self.scene.never_called(item).removeprefix(" · ")
         return text(f"{BADGES[severity]} {words}  ", BADGE_INKS[severity], bold=True)
 
     def _size(self, info: GradientInfo | None) -> str:

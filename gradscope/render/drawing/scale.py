@@ -275,10 +275,12 @@ def grown(rounds: Sequence[Round], leaving: GradientInfo | None = None) -> Cours
     before = f"‖g‖ {change} {way}"
     # Rounds, and modules that are numbers alone, are drawn as one.
     words = f"{change} since {short(first)}" if "." in first and at < place else change
-    end = numbers.number(sizes[behind])
-    # What is marked is what enters the last of them.
-    words += f", to {end}" if behind > place else ""
-    after = f", {numbers.number(sizes[at])} to {end}"
+    start, end = numbers.number(sizes[at]), numbers.number(sizes[behind])
+    after = f", {start} to {end}"
+    if behind > place:
+        # What is marked is what enters the last of them.
+        words += f", {end} goes on"
+        after = f": {start} arrives, {end} goes on"
     return Course(before, after, words, place, "information", True)
 
 

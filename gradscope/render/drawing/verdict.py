@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from gradscope.escaping import visible
 from gradscope.model.plain import State, in_rows
-from gradscope.model.report import Graph, Leaf, around
+from gradscope.model.report import Graph, Leaf, Origin, around
 from gradscope.render.drawing.blame import AT_A_GLANCE, times
 from gradscope.render.drawing.facts import cancelling
 from gradscope.render.drawing.scale import (
@@ -35,6 +35,7 @@ from gradscope.words import count, listed, pattern
 
 if TYPE_CHECKING:
     from gradscope.model.observations import Severity
+    from gradscope.simplify.gradients import ViewGradients
 
 FEWEST_BLOCKS = 3
 """Modules of one class of which the largest and smallest gradient are named."""
@@ -48,8 +49,8 @@ MOST_CANCELLED = 2
 class Spot(NamedTuple):
     """A node that the verdict is about, -1 where a line alone is: how bad it is, what it does in a
     few words, its line as an index into the graph's origins, -1 for one that is not known,
-    whether what is meant is the round that begins with it, and what a leaf is called in its
-    module."""
+    whether what is meant is the round that begins with it, what a leaf is called in its module,
+    and lines that take it and are not meant."""
 
     node: int
     severity: Severity
@@ -57,6 +58,7 @@ class Spot(NamedTuple):
     origin: int
     is_round: bool = False
     leaf: str = ""
+    silent: tuple[str, ...] = ()
 
 
 Told = tuple[str, Sequence[Spot]]
@@ -155,10 +157,12 @@ class Marks:
         where = short(self._scene.rounds(item)[item.round_of()[spot.node]].name)
         return spot._replace(words=f"{spot.words} in {where}")
 
-    def of_leaves(self, nodes: Collection[int], told: int = 1) -> Spot | None:
+    def of_leaves(self, nodes: Collection[int], told: int = 1, place: str = "") -> Spot | None:
         """What is said of the leaves among these nodes, as one: by the name that all have in their
-        modules, and how many they are where that is not ``told`` beside it."""
-        spots = [spot for spot in self.spots if spot.leaf and spot.node in nodes]
+        modules, and how many they are where that is not ``told`` beside it; at the line that is
+        this ``place``."""
+        about = [spot for spot in self.spots if spot.leaf and spot.node in nodes]
+        spots = [spot for spot in about if place not in spot.silent]
         if not spots:
             return None
         first, *others = spots
@@ -178,10 +182,15 @@ class Marks:
                 )
         return first._replace(words=f"{who}: {first.words}{more}")
 
+    def _of_leaf(self, item: Item) -> Spot | None:
+        """What is said of a leaf, or of those that are drawn as one, which say it themselves."""
+        known = (spot for spot in self.spots if spot.leaf and item.kind in ("leaf", "leaves"))
+        return next((spot for spot in known if spot.node in item.members), None)
+
     def badge(self, item: Item) -> Severity | None:
         """The severity of the worst finding about a node in an item, or of the worst spot."""
         if not self._scene.report.findings:
-            spot = self.of(item)
+            spot = self.of(item) or self._of_leaf(item)
             is_lacking = item.kind == "repeat" and bool(self._scene.never_called(item))
             return spot.severity if spot else "information" if is_lacking else None
         badges = self._scene.blame.badges
@@ -282,20 +291,37 @@ def _cancels(scene: Scene) -> Told:
         return "", ()
     cancelled = ((found.cancelled(leaf.node), leaf) for leaf in scene.graph.leaves)
     shares = [(share, leaf) for share, leaf in cancelled if share is not None]
-    shares.sort(
-        key=lambda one: (-one[0], len(found.contributions(one[1].node)), visible(one[1].name))
-    )
+    shares.sort(key=lambda one: (-one[0], found.opposed(one[1].node), visible(one[1].name)))
     words = (
-        f"{len(found.contributions(leaf.node)):,} gradients cancel {cancelling(share)} "
-        f"at {visible(leaf.name)}"
+        f"{found.opposed(leaf.node):,} gradients cancel {cancelling(share)} at {visible(leaf.name)}"
         for share, leaf in shares
     )
-    spots = [_of_leaf(leaf, f"cancels {cancelling(share)}") for share, leaf in shares]
+    spots = [
+        _of_leaf(leaf, f"cancels {cancelling(share)}", _silent(found, leaf))
+        for share, leaf in shares
+    ]
     return listed(words, MOST_CANCELLED), spots
 
 
-def _of_leaf(leaf: Leaf, words: str) -> Spot:
-    return Spot(leaf.node, "information", words, -1, leaf=short(visible(leaf.name)))
+def _silent(gradients: ViewGradients, leaf: Leaf) -> tuple[str, ...]:
+    """The lines that take a leaf, and from which nothing but zeros comes to it."""
+    graph, brought = gradients.graph, dict[str, bool]()
+    for at, edge in enumerate(graph.edges):
+        origin = graph.nodes[edge.source].line
+        if edge.target == leaf.node and origin is not None:
+            place = place_of(graph.origins[origin])
+            brought[place] = brought.get(place, False) or bool(gradients.backward.on_edge(at).norm)
+    return tuple(place for place, is_any in brought.items() if not is_any)
+
+
+def place_of(origin: Origin) -> str:
+    """``train.py:7``, by the whole path: a line, as marks and the page call it."""
+    return f"{origin.file}:{origin.line}"
+
+
+def _of_leaf(leaf: Leaf, words: str, silent: tuple[str, ...] = ()) -> Spot:
+    name = short(visible(leaf.name))
+    return Spot(leaf.node, "information", words, -1, leaf=name, silent=silent)
 
 
 def alarm(scene: Scene) -> str:

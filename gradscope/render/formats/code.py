@@ -272,7 +272,10 @@ class _Code(Head):
         graph, known = self.scene.graph, (one for one in self.marks.placed() if one.origin >= 0)
         placed = ((one, graph.origins[one.origin]) for one in known)
         spots = [one for one, at in placed if (at.file, at.line) == (file, line.number)]
-        of_leaves = self.marks.of_leaves({graph.leaves[leaf].node for leaf in line.leaves})
+        place = f"{file}:{line.number}"
+        of_leaves = self.marks.of_leaves(
+            {graph.leaves[leaf].node for leaf in line.leaves}, place=place
+        )
         spots += [of_leaves] if of_leaves else []
         # Two calls on a line may say the same.
         for spot in {one.words: one for one in spots}.values():
