@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.explanation import Amount, Explanation, Local, Ways, Weights
+from gradscope.model.explanation import Amount, End, Explanation, Local, Weights
 from gradscope.model.plain import Number, TensorInfo, fail, in_range
 from gradscope.model.ranks import MOST_PASSES, Ranks
 from gradscope.model.report import Graph, Report
@@ -167,19 +167,14 @@ class _Explained:
         answer, graph = self.answer, self.graph
         place = "explanation"
         in_range([answer.node], len(graph.nodes), f"{place}.node", "graph.nodes")
-        in_range(answer.leaves, len(graph.leaves), f"{place}.leaves", "graph.leaves")
-        if answer.tensor is not None:
-            in_range([answer.tensor.node], len(graph.nodes), f"{place}.tensor", "graph.nodes")
-            outputs = graph.nodes[answer.tensor.node].outputs
-            in_range([answer.tensor.output], len(outputs), f"{place}.tensor", "its node's outputs")
         for position, step in enumerate(answer.steps):
             here = f"{place}.steps[{position}]"
             in_range([step.node], len(graph.nodes), f"{here}.node", "graph.nodes")
             in_range([step.rule], len(answer.rules), f"{here}.rule", "explanation.rules")
             for local in step.locals:
                 self._check_local(local, step.node, f"{here}.locals")
-        for position, ways in enumerate(answer.ways):
-            self._check_ways(ways, f"{place}.ways[{position}]")
+        for position, end in enumerate(answer.ends):
+            self._check_end(end, f"{place}.ends[{position}]")
         if answer.weights is not None:
             self._check_weights(answer.weights, f"{place}.weights")
 
@@ -194,39 +189,40 @@ class _Explained:
         if len(local.values) != (rows if local.diagonal else rows * columns):
             fail(place, f"a Jacobian {rows} × {columns} has {len(local.values)} values")
 
-    def _check_ways(self, ways: Ways, place: str) -> None:
+    def _check_end(self, end: End, place: str) -> None:
         graph = self.graph
-        digits = ways.count
+        in_range([end.node], len(graph.nodes), f"{place}.node", "graph.nodes")
+        in_range([end.leaf], len(graph.leaves), f"{place}.leaf", "graph.leaves")
+        tensor = self._tensor(end)
+        if tensor is None or (end.leaf is not None and graph.leaves[end.leaf].node != end.node):
+            fail(place, "is no output of its node")
+        digits = end.count or "0"
         if not (digits.isascii() and digits.isdigit() and len(digits) <= LONGEST_COUNT):
             fail(f"{place}.count", "is no number of paths")
-        tensor = self._tensor(ways.leaf, f"{place}.leaf")
-        for number, path in enumerate(ways.paths):
+        for number, path in enumerate(end.paths):
             here = f"{place}.paths[{number}]"
             in_range([path.root], len(graph.roots), f"{here}.root", "graph.roots")
             in_range(path.edges, len(graph.edges), f"{here}.edges", "graph.edges")
             _check_amount(path.contribution, tensor, f"{here}.contribution")
-        if ways.rest is not None:
-            _check_amount(ways.rest, tensor, f"{place}.rest")
+        if end.rest is not None:
+            _check_amount(end.rest, tensor, f"{place}.rest")
 
-    def _tensor(self, leaf: int | None, place: str) -> TensorInfo:
-        if leaf is None and self.answer.tensor is not None:
-            return self.answer.tensor.info
-        if leaf is None:
-            fail(place, "is about no leaf, and explanation.tensor is not set")
-        in_range([leaf], len(self.graph.leaves), place, "graph.leaves")
-        return self.graph.leaves[leaf].tensor
+    def _tensor(self, end: End) -> TensorInfo | None:
+        if end.leaf is not None:
+            return self.graph.leaves[end.leaf].tensor
+        return self.graph.nodes[end.node].output(end.output)
 
     def _check_weights(self, weights: Weights, place: str) -> None:
         graph = self.graph
-        tensors = [self._tensor(leaf, f"{place}.leaves") for leaf in weights.leaves]
+        tensors = [tensor for end in self.answer.ends if (tensor := self._tensor(end))]
         are_needed = self.answer.jacobian or not weights.is_given
         if are_needed and not (weights.why or weights.terms or weights.total == 0):
             fail(place, "has no rows of the Jacobian, and does not say why")
         if len(weights.terms) not in (0, weights.total):
             fail(f"{place}.total", f"is {weights.total}, and there are {len(weights.terms)} terms")
         for row in (term.derivatives for term in weights.terms):
-            if len(row) != len(weights.leaves):
-                fail(place, "has a term that does not have one derivative for each leaf")
+            if len(row) != len(tensors):
+                fail(place, "has a term that does not have one derivative for each end")
             for amount, tensor in zip(row, tensors, strict=True):
                 _check_amount(amount, tensor, place)
         in_range((term.root for term in weights.terms), len(graph.roots), place, "graph.roots")

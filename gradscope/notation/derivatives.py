@@ -6,17 +6,41 @@ Must not know of nodes or gradients.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from gradscope.notation.operands import bracketed
+from gradscope.notation.operands import bracketed, is_number
 from gradscope.notation.textbook import (
     BY_FORMULA,
     CHOOSING,
     DEPENDENT,
     ELEMENTWISE,
     HOLOMORPHIC,
+    INFIX,
     LINEAR,
 )
+
+
+def operands_of(op: str, arguments: Iterable[str], operands: Mapping[str, str]) -> list[str]:
+    """The arguments of an operation that stand in it, in the order in which they are written: a
+    number before what it multiplies."""
+    if op not in INFIX:
+        return [name for name in arguments if name]
+    left, _, right = INFIX[op]
+    is_reversed = op == "Mul" and is_number(operands.get(right, ""))
+    return [right, left] if is_reversed else [left, right]
+
+
+def operation(op: str, function: str, arguments: Iterable[str], operands: Mapping[str, str]) -> str:
+    """The operation in these operands, ``3 × a`` or ``log(c)``; one whose text is not known is
+    called by its argument."""
+    names = operands_of(op, arguments, operands)
+    texts = [operands.get(name) or name for name in names]
+    if op not in INFIX:
+        return f"{function}({', '.join(texts)})"
+    sign = INFIX[op][1]
+    # A sum needs no brackets around its terms; everything else is safer with them.
+    free = {" + ": 2, " - ": 1}.get(sign, 0)
+    return sign.join([*texts[:free], *map(bracketed, texts[free:])])
 
 
 def derivative(op: str, argument: str, operands: Mapping[str, str]) -> str:

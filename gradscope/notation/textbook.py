@@ -7,6 +7,20 @@ mathematics, for real numbers.
 
 from __future__ import annotations
 
+INFIX: dict[str, tuple[str, str, str]] = {
+    "Mul": ("self", " × ", "other"),
+    "Add": ("self", " + ", "other"),
+    "Sub": ("self", " - ", "other"),
+    "Rsub": ("other", " - ", "self"),
+    "Div": ("self", "/", "other"),
+    "Pow": ("self", "^", "exponent"),
+    "Mm": ("self", " @ ", "mat2"),
+    "Bmm": ("self", " @ ", "mat2"),
+    "Mv": ("self", " @ ", "vec"),
+    "Dot": ("self", " @ ", "tensor"),
+}
+"""Operations that are written with a sign, and the arguments on both sides of it."""
+
 _BOTH = ("self", "other")
 
 ELEMENTWISE: dict[str, dict[str, str]] = {

@@ -20,8 +20,9 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from gradscope.analyses.explain.pull import Puller, backward_code
+from gradscope.autograd import saved
 from gradscope.autograd.nodes import is_nested, op_name, outputs_of, slots_of
-from gradscope.autograd.numbers import SMALL, plain
+from gradscope.autograd.numbers import SMALL, plain, shortest
 from gradscope.autograd.summary import flat_values, measure
 from gradscope.handlers import let_pass
 from gradscope.model.explanation import Amount, DerivativeRule, Formula, Listing, Local
@@ -145,12 +146,17 @@ class Rules:
 
 
 def constants(node: Any) -> tuple[tuple[str, Number], ...]:
-    """The plain numbers among what a node saved: an exponent, a dimension, a slope; a switch is 1
-    or 0."""
+    """The numbers among what a node saved: an exponent, a dimension, a slope, a factor; a switch
+    is 1 or 0."""
     found: list[tuple[str, Number]] = []
     for slot in slots_of(node.__class__):
+        name = slot.removeprefix("_saved_")
         # Tensors have a second, raw attribute; reading theirs may run code of the program.
-        if hasattr(type(node), slot.replace("_saved_", "_raw_saved_", 1)):
+        if hasattr(type(node), f"_raw_saved_{name}"):
+            factor = saved.value(node, name)
+            if factor is not None and not factor.dim() and not factor.is_complex():
+                single = factor.dtype is torch.float32
+                found.append((name, shortest(float(factor.detach()), single)))
             continue
         try:
             value = getattr(node, slot)
@@ -159,7 +165,7 @@ def constants(node: Any) -> tuple[tuple[str, Number], ...]:
         if type(value) in (bool, int, float):
             # Torch keeps a dimension such as -1 as the unsigned number it wraps around to.
             signed = value - 2**64 if value >= 2**63 else value
-            found.append((slot.removeprefix("_saved_"), number(float(signed))))
+            found.append((name, number(float(signed))))
     return tuple(found)
 
 

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-import msgspec
 import torch
+from msgspec.structs import replace
 
 from gradscope.analyses.explain.asked import (
     SMALL_GRAPH,
-    End,
     chosen_ends,
     fitting,
     steps_told,
@@ -41,7 +40,7 @@ from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.graphing.study import LiveGraph, require_node
 from gradscope.graphing.watched_call import fits, initial
-from gradscope.model.explanation import ChainStep, Explanation, Path, Ways, digits
+from gradscope.model.explanation import ChainStep, End, Explanation, Path, digits
 from gradscope.model.report import Graph
 from gradscope.model.request import Explain
 
@@ -81,63 +80,62 @@ class _Study:
             steps = [] if at_leaf else [self._step(asked.node)]
             return Explanation(tuple(steps), tuple(self.rules.rules), node=asked.node)
         ends = chosen_ends(self.live, asked)
-        leaves = tuple(end.leaf for end in ends if end.leaf is not None)
         if not all(map(fits, self.live.roots, self.live.gradients)):
             # No pass starts, so there is nothing to multiply; the report says what does not fit.
-            return Explanation((), (), leaves, asked=asked.leaf is not None)
-        places = dict(end.place for end in ends)
+            return Explanation((), (), tuple(ends), asked=asked.leaf is not None)
+        places = {end.node: end.output for end in ends}
         edges = self.graph.edges_to(places)
         between = Puller(self.live.probe.walked, self.roots, edges)
         starts: Seeds = []
-        found: tuple[Ways, ...] = ()
+        is_followed = False
         try:
             starts = self._seeds()
-            if starts and self.is_given:
-                found = self._ways(between, starts, places, ends)
+            is_followed = bool(starts) and self.is_given
+            if is_followed:
+                ends = self._followed(between, starts, places, ends)
         except CannotCall as error:
-            found = tuple(Ways(end.leaf, "0", why=str(error)) for end in ends)
+            ends = [replace(end, count="0", why=str(error)) for end in ends]
         inner = sorted({self.graph.edges[edge].source for edge in edges})
-        told = steps_told(self.graph, inner, found, asked.everything)
+        told = steps_told(self.graph, inner, ends, asked.everything)
         if len(told) > MOST_STEPS:
             told = [*told[: MOST_STEPS // 2], *told[-MOST_STEPS // 2 :]]
         steps = list(map(self._step, told))
-        product = Product(between, starts, ends, asked.jacobian, bool(found))
+        product = Product(between, starts, ends, asked.jacobian, is_followed)
         return Explanation(
             steps=tuple(steps),
             rules=tuple(self.rules.rules),
-            leaves=leaves,
-            ways=found,
+            ends=tuple(ends),
             weights=product.weights() if starts else None,
             asked=asked.leaf is not None,
             jacobian=asked.jacobian,
             everything=asked.everything,
-            tensor=next((end.tensor for end in ends), None),
         )
 
-    def _ways(
+    def _followed(
         self, puller: Puller, seeds: Seeds, places: Mapping[int, int], ends: Sequence[End]
-    ) -> tuple[Ways, ...]:
-        """The paths to the chosen ends."""
+    ) -> list[End]:
+        """The chosen ends with the paths to them."""
         numbers = counts(self.graph, [place for place, _ in seeds])
+        ends = [replace(end, count=digits(numbers[end.node, end.output])) for end in ends]
         try:
             followed = paths_followed(puller, seeds, places)
             whole = {place: {WHOLE: one} for place, one in summed(seeds).items()}
             totals = brought(puller, whole, places)
         except CannotCall as error:
-            return tuple(Ways(end.leaf, digits(numbers[end.place]), why=str(error)) for end in ends)
+            return [replace(end, why=str(error)) for end in ends]
         found = []
         for end in ends:
-            paths, count = followed[end.node], numbers[end.place]
+            paths = followed[end.node]
             total = totals.get(end.node, {}).get(WHOLE)
             # In a large graph only those whose steps are told, so that the others are the rest.
             if len(self.graph.nodes) > SMALL_GRAPH and not self.asked.everything:
                 paths = [paths[at] for at in fitting(self.graph, [one.edges() for one in paths])]
             listed = tuple(Path(one.root, one.edges(), amount(one.gradient)) for one in paths)
             rest = None
-            if len(paths) < count and total is not None:
+            if len(paths) < numbers[end.node, end.output] and total is not None:
                 rest = amount(total - sum(one.gradient for one in paths))
-            found.append(Ways(end.leaf, digits(count), listed, rest))
-        return tuple(found)
+            found.append(replace(end, paths=listed, rest=rest))
+        return found
 
     def _seeds(self) -> Seeds:
         """Where backward starts and with what: for the rows of a Jacobian alone with zeros; empty
@@ -179,8 +177,8 @@ class _Study:
         try:
             found = local_derivatives(self.puller, number)
         except CannotCall as error:
-            return msgspec.structs.replace(step, why=str(error))
-        return msgspec.structs.replace(step, locals=found)
+            return replace(step, why=str(error))
+        return replace(step, locals=found)
 
 
 LARGE = 200

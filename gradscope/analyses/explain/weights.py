@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import msgspec
 import torch
 
-from gradscope.analyses.explain.asked import End
 from gradscope.analyses.explain.lockstep import Carried, brought
 from gradscope.analyses.explain.pull import CannotCall, Place, Puller
 from gradscope.analyses.explain.rules import amount, elements, zero
 from gradscope.autograd.numbers import SMALL, shortest
 from gradscope.errors import CaptureError
-from gradscope.model.explanation import Amount, Term, Weights
+from gradscope.model.explanation import Amount, End, Term, Weights
 from gradscope.words import option
 
 MOST_TERMS = 16
@@ -51,7 +50,7 @@ class Product:
             CaptureError: when a whole Jacobian was asked for and is too large to read.
         """
         total = sum(gradient.numel() for _, gradient in self.seeds)
-        told = Weights(tuple(end.leaf for end in self.ends), total, is_given=self.is_given)
+        told = Weights(total, is_given=self.is_given)
         if self.jacobian:
             _refuse_large(self.puller, self.seeds, self.ends)
         if any(gradient.is_complex() for _, gradient in self.seeds):
@@ -60,8 +59,9 @@ class Product:
             return told
         sizes = enumerate(gradient.numel() for _, gradient in self.seeds)
         shown = [(root, element) for root, size in sizes for element in range(size)]
+        places = {end.node: end.output for end in self.ends}
         try:
-            found = brought(self.puller, self._pieces(shown), dict(end.place for end in self.ends))
+            found = brought(self.puller, self._pieces(shown), places)
         except CannotCall as error:
             return msgspec.structs.replace(told, why=str(error))
         terms = tuple(
@@ -90,7 +90,10 @@ class Product:
         """What a piece brings to each end."""
         amounts, keep = [], LARGEST_SIDE if self.jacobian else SMALL
         for end in self.ends:
-            known, like = found.get(end.node, {}).get(piece), self.puller.shape(*end.place)
+            known, like = (
+                found.get(end.node, {}).get(piece),
+                self.puller.shape(end.node, end.output),
+            )
             amounts.append(zero(like, keep) if known is None else amount(known, keep))
         return tuple(amounts)
 
@@ -98,7 +101,7 @@ class Product:
 def _refuse_large(puller: Puller, seeds: Seeds, ends: Sequence[End]) -> None:
     rows = sum(gradient.numel() for _, gradient in seeds)
     for end in ends:
-        columns = elements(puller.shape(*end.place))
+        columns = elements(puller.shape(end.node, end.output))
         if max(rows, columns) > LARGEST_SIDE:
             first = ",".join("0" * seeds[0][1].dim()) or "ones"
             row = option("gradient", f"onehot:{first}" if rows > 1 else "ones")
