@@ -57,7 +57,7 @@ def test_paths_and_weighted_rows_add_up_to_torchs_gradient(case: Case, session: 
         tensor = tensors[end.name]
         (expected,) = torch.autograd.grad(root, tensor, seed.reshape(root.shape), retain_graph=True)
         wanted = expected.double().reshape(-1)
-        assert len(end.paths) == int(end.count)
+        assert len(end.paths) == end.count
         along = sum(row(path.contribution) for path in end.paths)
         assert torch.allclose(torch.as_tensor(along), wanted, rtol=1e-5)
         for index, term in enumerate(weights.terms):
@@ -104,7 +104,7 @@ def test_many_paths_are_counted_and_the_strongest_followed(session: Session) -> 
         command="explain",
     )
     (ways,) = told(report).ends
-    assert int(ways.count) == 2**120
+    assert ways.count == 2**120
     assert 0 < len(ways.paths) < 10
     assert ways.rest is not None
     everything = row(ways.rest) + sum(row(path.contribution) for path in ways.paths)
@@ -254,12 +254,18 @@ y.backward(torch.ones_like(y))
         ("nn.GELU()(x)", "∂gelu(x)/∂x = Φ(x) + x × φ(x)"),
         ("x.double()", "∂to_copy(x)/∂x = 1"),
         ("torch.div(x, 3, rounding_mode='floor')", "[1, 1] × 0 = [0, 0]"),
-        ("F.mse_loss(x, target, reduction='sum')[None]", "2 × (x - target), times the upstream"),
-        ("F.mse_loss(x, target)[None]", "2 × (x - target)/n, times the upstream"),
-        ("F.nll_loss(x[None], index, reduction='sum')[None]", "-w at each target (w: the weight"),
-        ("F.nll_loss(x[None], index)[None]", "-w/Σw at each target (w: the weight"),
+        (
+            "F.mse_loss(x, target)[None]",
+            "2 × (x - target), times the upstream; of a mean divided by n",
+        ),
+        (
+            "F.mse_loss(z, x * 3)[None]",
+            "2 × ((x * 3) - z), times the upstream; of a mean divided by n",
+        ),
+        ("F.nll_loss(x[None], index)[None]", "times the upstream; of a mean divided by Σw"),
+        ("x ** torch.tensor(1.0, requires_grad=True)", "= [2, 4]^1 × ln([2, 4])"),
         ("torch.addmv(x, x[:, None], scales, alpha=3)", "3 × (upstream ⊗ w), w = scales"),
-        ("x.norm()[None]", "upstream × x/‖x‖"),
+        ("x.norm()[None]", "of the 2-norm: upstream × x/‖x‖"),
         ("linear(x)", "→ #3      weightᵀ    #5ᵀ @ upstream"),
         (
             "torch.stack([x, x * 1.000000000]).prod()[None]",
@@ -279,7 +285,7 @@ y.backward(torch.ones_like(y))
         ("torch.where(w > 0, w * 2, 1.0)", "w * 2    ∂where(w * 2, other)/∂(w * 2)"),
         # A module under another name is no operand.
         ("TF.relu(x)", "→ x       ∂relu(x)/∂x = 1 where x > 0"),
-        ("TF.mse_loss(x, z)", "→ x       2 × (x - z)/n, times the upstream"),
+        ("TF.mse_loss(x, z)", "→ x       2 × (x - z), times the upstream"),
         ("torch.nested.nested_tensor([x]).to_padded_tensor(0.0)[0]", ""),
         ("x.clamp(0, 1)", "∂clamp(x)/∂x"),
         # Of several results the one that is used.
@@ -325,9 +331,8 @@ def test_a_root_without_elements_has_nothing_to_weigh(
     assert "y has no element, so there is nothing to weigh: every gradient is 0." in done.out
 
 
-SHARED = "the upstream at the element that was taken, shared with all that equal it, 0 elsewhere"
 ONE = "the upstream at the element that was taken, 0 elsewhere"
-OF_EQUAL = f"{ONE}; of equal ones only one was taken"
+SHARED = f"{ONE}; equal ones share it where no dim is given"
 EQUAL = {"shared": "[0.5, 0, 0.5]", "one": "[1, 0, 0]", "last": "[0, 0, 1]"}
 
 
@@ -342,9 +347,9 @@ EQUAL = {"shared": "[0.5, 0, 0.5]", "one": "[1, 0, 0]", "last": "[0, 0, 1]"}
             "the upstream at the largest element, shared by equal ones, 0 elsewhere",
             "shared",
         ),
-        ("x.max(0).values", OF_EQUAL, "one"),
-        ("(-x).min(0).values", OF_EQUAL, "one"),
-        ("x.median(0).values", OF_EQUAL, "one"),
+        ("x.max(0).values", SHARED, "one"),
+        ("(-x).min(0).values", SHARED, "one"),
+        ("x.median(0).values", SHARED, "one"),
         ("x.kthvalue(3).values", ONE, "last"),
         ("x.mode().values", ONE, "last"),
     ],

@@ -7,14 +7,7 @@ indices; gradients that the Report's own pass holds are not repeated.
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 from gradscope.model.plain import Number, Struct
-
-
-def digits(number: int) -> str:
-    """A number as text; str refuses numbers of many digits, and a chain of 15,000 sums has them."""
-    return format(Decimal(number), "f")
 
 
 class Amount(Struct, frozen=True):
@@ -99,25 +92,19 @@ class End(Struct, frozen=True):
     """A tensor whose gradient is explained, and the paths to it, those that bring most first.
 
     It is an output of a node, under the name that the reader knows; ``leaf`` is its index where it
-    is a leaf.  ``count`` is the number of all paths as text, for it may have thousands of digits;
-    "" where no gradient was followed.  ``rest`` is what the paths that are not listed bring
-    together, None where all are.  ``why`` says what prevented them from being followed.
+    is a leaf.  ``count`` is the number of all paths, "Infinity" beyond all floats; None where no
+    gradient was followed.  ``rest`` is what the paths that are not listed bring together, None
+    where all are.  ``why`` says what prevented them from being followed.
     """
 
     node: int
     output: int
     name: str
     leaf: int | None = None
-    count: str = ""
+    count: Number | None = None
     paths: tuple[Path, ...] = ()
     rest: Amount | None = None
     why: str = ""
-
-    @property
-    def total(self) -> int:
-        """The number of all paths."""
-        # By Decimal, because int refuses texts of many digits.
-        return int(Decimal(self.count or "0"))
 
 
 class Term(Struct, frozen=True):

@@ -10,7 +10,7 @@ node only the partial paths that carry most are followed further.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -34,13 +34,14 @@ from gradscope.analyses.explain.pull import (
     summed,
 )
 from gradscope.analyses.explain.rules import Rules, amount, constants, local_derivatives
-from gradscope.analyses.explain.weights import Product, Seeds
+from gradscope.analyses.explain.weights import Seeds, weights
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.graphing.study import LiveGraph, require_node
 from gradscope.graphing.watched_call import fits, initial
-from gradscope.model.explanation import ChainStep, End, Explanation, Path, digits
+from gradscope.model.explanation import ChainStep, End, Explanation, Path
+from gradscope.model.plain import number
 from gradscope.model.report import Graph
 from gradscope.model.request import Explain
 
@@ -94,18 +95,18 @@ class _Study:
             if is_followed:
                 ends = self._followed(between, starts, places, ends)
         except CannotCall as error:
-            ends = [replace(end, count="0", why=str(error)) for end in ends]
+            ends = [replace(end, count=0.0, why=str(error)) for end in ends]
         inner = sorted({self.graph.edges[edge].source for edge in edges})
         told = steps_told(self.graph, inner, ends, asked.everything)
         if len(told) > MOST_STEPS:
             told = [*told[: MOST_STEPS // 2], *told[-MOST_STEPS // 2 :]]
         steps = list(map(self._step, told))
-        product = Product(between, starts, ends, asked.jacobian, is_followed)
+        given = weights(between, starts, ends, asked.jacobian, is_followed) if starts else None
         return Explanation(
             steps=tuple(steps),
             rules=tuple(self.rules.rules),
             ends=tuple(ends),
-            weights=product.weights() if starts else None,
+            weights=given,
             asked=asked.leaf is not None,
             jacobian=asked.jacobian,
             everything=asked.everything,
@@ -116,7 +117,7 @@ class _Study:
     ) -> list[End]:
         """The chosen ends with the paths to them."""
         numbers = counts(self.graph, [place for place, _ in seeds])
-        ends = [replace(end, count=digits(numbers[end.node, end.output])) for end in ends]
+        ends = [replace(end, count=number(numbers[end.node, end.output])) for end in ends]
         try:
             followed = paths_followed(puller, seeds, places)
             whole = {place: {WHOLE: one} for place, one in summed(seeds).items()}
@@ -206,10 +207,13 @@ class _Partial(NamedTuple):
         return tuple(reversed(found))
 
 
-def counts(graph: Graph, started: Sequence[Place]) -> Mapping[Place, int]:
+def counts(graph: Graph, started: Sequence[Place]) -> Mapping[Place, float]:
     """For every output of a node the number of paths that lead to it from the roots; 0 for none."""
-    found = Counter(started)
-    to_node = Counter(node for node, _ in started)
+    found: dict[Place, float] = defaultdict(float)
+    to_node: dict[int, float] = defaultdict(float)
+    for node, output in started:
+        found[node, output] += 1
+        to_node[node] += 1
     for edge in graph.edges:  # sorted by source, which is a topological order
         found[edge.target, edge.output] += to_node[edge.source]
         to_node[edge.target] += to_node[edge.source]
@@ -230,14 +234,14 @@ def paths_followed(
     for root, ((node, output), gradient) in enumerate(seeds):
         waiting[node].append((output, _Partial(root, -1, None, gradient, _norm(gradient))))
     found: dict[int, list[_Partial]] = defaultdict(list)
-    for number in range(len(puller.walked.nodes)):
-        arrived = sorted(waiting.pop(number, []), key=lambda one: -one[1].norm)
-        if number in ends:
-            paths = (partial for output, partial in arrived if output == ends[number])
-            found[number] = list(islice(paths, most))
+    for place in range(len(puller.walked.nodes)):
+        arrived = sorted(waiting.pop(place, []), key=lambda one: -one[1].norm)
+        if place in ends:
+            paths = (partial for output, partial in arrived if output == ends[place])
+            found[place] = list(islice(paths, most))
             continue
         for output, partial in arrived[:most]:
-            for edge, one in puller.call(number, {output: partial.gradient}).items():
+            for edge, one in puller.call(place, {output: partial.gradient}).items():
                 target, at = puller.walked.edges[edge][2:]
                 further = _Partial(partial.root, edge, partial, one, _norm(one))
                 waiting[target].append((at, further))

@@ -37,7 +37,7 @@ def _lines(explained: Explained) -> Iterator[str]:
         yield from WeightWriter(explained, answer.weights).lines()
     if answer.steps:
         yield from _steps(explained)
-    if any(end.count for end in answer.ends):
+    if any(end.count is not None for end in answer.ends):
         made = answer.ends[0].leaf is None
         by = f"What {explained.name(answer.ends[0].node)} gets" if made else "Leaf by leaf"
         yield explained.fitted(f"{by}: what comes along each path, and the sum", "bold")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from gradscope.model.explanation import End, Path, digits
+from gradscope.model.explanation import End, Path
 from gradscope.render.answers.explained import BAD, INDENT, LABEL, Explained, agree, total
+from gradscope.render.words import numbers
 from gradscope.render.words.text import wrapped
 from gradscope.words import count, option
 
@@ -29,6 +31,7 @@ class PathsWriter:
         self.tensor = explained.tensor(end)
         self.gradient = explained.arrived(end)
         self.arrived = explained.gradient(self.gradient, self.tensor.shape)
+        self.count = float(end.count or 0)
         self.shown = self._shown()
 
     def _shown(self) -> Sequence[Path]:
@@ -37,7 +40,7 @@ class PathsWriter:
             return self.end.paths
         found = [path for path in self.end.paths if float(path.contribution.norm)]
         # One path more takes no more room than to say that there is one.
-        limit = MOST_PATHS + (self.end.total == len(found) == MOST_PATHS + 1)
+        limit = MOST_PATHS + (self.count == len(found) == MOST_PATHS + 1)
         return found[:limit] or self.end.paths[:1]
 
     def lines(self) -> Iterator[str]:
@@ -51,7 +54,7 @@ class PathsWriter:
         if is_missed and explained.backward:
             failed = explained.backward.error
             text += ": the call failed before" if failed else ": inputs= names other tensors"
-        text += f" · {_count(end.count)} path{'s' * (end.total != 1)}"
+        text += f" · {_count(self.count)} path{'s' * (self.count != 1)}"
         yield explained.fitted(text + f"  ({place})" * bool(place), "bold")
         if end.why:
             yield from explained.entry("paths", f"cannot be shown, because {end.why}", BAD)
@@ -65,7 +68,7 @@ class PathsWriter:
 
     def _rest(self) -> Iterator[str]:
         """What the paths that are not listed bring together; the sum, where it can be said."""
-        left = self.end.total - len(self.shown)
+        left = self.count - len(self.shown)
         hidden = [path.contribution for path in self.end.paths if path not in self.shown]
         amounts = [*hidden, self.end.rest] if self.end.rest is not None else hidden
         is_nothing = not any(float(one.norm) for one in amounts)
@@ -76,7 +79,7 @@ class PathsWriter:
             if len(amounts) == 1:
                 rest = self.explained.amount(amounts[0], self.tensor)
             rest = "0" if is_nothing else rest
-            others = "path" if left == 1 else f"{_count(digits(left))} paths"
+            others = "path" if left == 1 else f"{_count(left)} paths"
             brings = f" {'brings' if left == 1 else 'bring'} {rest}" if rest else ""
             more = f": {option('all')}" if hidden else ""
             text = f"the{' other' if self.shown else ''} {others}{brings}{more}"
@@ -165,8 +168,8 @@ class PathsWriter:
         entry = backward.accumulations[leaf] if backward and leaf is not None else None
         if backward is None or entry is None or entry.after is None:
             return
-        numbers = (entry.before or 0, entry.new, entry.after)
-        infos = [backward.gradients[number] for number in numbers]
+        entries = (entry.before or 0, entry.new, entry.after)
+        infos = [backward.gradients[one] for one in entries]
         before, came, after = (self.explained.gradient(x, self.tensor.shape) for x in infos)
         text = f"{before} + {came} = {after}: what was there before, and what came now"
         if infos[1].state in ("none", "not reached"):
@@ -176,8 +179,8 @@ class PathsWriter:
         yield from self.explained.entry(".grad", text, "bold" * (entry.before is not None))
 
 
-def _count(number: str) -> str:
-    """A number of any length, readable."""
-    if len(number) <= 9:
-        return f"{int(number):,}"
-    return f"about {number[0]}.{number[1]}e{len(number) - 1}"
+def _count(number: float) -> str:
+    """A number of any size, readable."""
+    if number < 1e9:
+        return f"{number:,.0f}"
+    return f"about {numbers.number(number)}" if math.isfinite(number) else "over 1e308"

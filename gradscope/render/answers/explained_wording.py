@@ -145,8 +145,7 @@ class Wording:
         is_rounded = "rounding_mode" in operands.parameters(self.rule.function)
         symbol = "" if is_rounded else notation.derivative(self.op, argument, texts)
         if not symbol:
-            formulas = (one.text for one in self.rule.formulas if argument in one.arguments)
-            return notation.sent(self.op, argument, texts, next(formulas, ""))
+            return notation.sent(self.op, argument, texts)
         whole = operands.bracketed(self._operation(texts))
         left = f"∂{whole}/∂{operands.bracketed(texts[argument])}"
         return " ".join([f"{left} = {symbol}", *self._numbers(argument, symbol)])
