@@ -15,8 +15,8 @@ from rich.cells import cell_len
 from torchgen.packaged.autograd.load_derivatives import load_derivatives
 
 from gradscope.analyses.explain.rules import formulas
-from gradscope.model.explanation import Amount, Explanation
-from gradscope.model.report import Report
+from gradscope.model.explanation import Explanation
+from gradscope.model.report import GradientInfo, Report
 from gradscope.notation import derivatives as notation
 from gradscope.notation import textbook
 from tests import beside
@@ -32,7 +32,7 @@ def told(report: Report) -> Explanation:
     return report.explanation
 
 
-def row(amount: Amount) -> torch.Tensor:
+def row(amount: GradientInfo) -> torch.Tensor:
     found = beside.row(amount)
     assert found is not None
     return found
@@ -112,7 +112,7 @@ def test_many_paths_are_counted_and_the_strongest_followed(session: Session) -> 
     assert gradient is not None
     wanted = torch.tensor([float(value) for value in gradient], dtype=torch.float64)
     assert torch.allclose(everything, wanted, rtol=1e-4)
-    norms = [float(path.contribution.norm) for path in ways.paths]
+    norms = [float(path.contribution.norm or 0) for path in ways.paths]
     assert norms == sorted(norms, reverse=True)
 
 
@@ -560,7 +560,7 @@ y.sum().backward()
             ],
         ),
         (20, [r"^○ #20 Mul .* × 2 "]),
-        (60, [r"^… the steps between, #20 to #41: --all$"]),
+        (60, [r"^22 more steps: --all, one of them: --node ID$"]),
     ],
 )
 def test_of_very_many_steps_the_first_and_the_last_are_told(
@@ -577,7 +577,7 @@ def test_of_very_many_steps_the_first_and_the_last_are_told(
     assert ids == [steps if rounds < 40 else steps[:20] + steps[-20:], steps]
     for line in lines:
         assert re.search(line, text.out, re.MULTILINE), text.out
-    assert "more step" not in whole and "the steps between" not in whole
+    assert "more step" not in whole
 
 
 UNLIKE = """

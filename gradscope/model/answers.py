@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.explanation import Amount, End, Explanation, Local, Weights
-from gradscope.model.plain import Number, TensorInfo, fail, in_range
+from gradscope.model.explanation import End, Explanation, Local, Weights
+from gradscope.model.plain import GradientInfo, Number, fail, in_range
 from gradscope.model.ranks import MOST_PASSES, Ranks
 from gradscope.model.report import Graph, Report
 from gradscope.model.studies import MOST_COMPARED, CallCheck, Checks, Dependence, Memory, Split
@@ -190,8 +190,9 @@ class _Explained:
         graph = self.graph
         in_range([end.node], len(graph.nodes), f"{place}.node", "graph.nodes")
         in_range([end.leaf], len(graph.leaves), f"{place}.leaf", "graph.leaves")
-        tensor = self._tensor(end)
-        if tensor is None or (end.leaf is not None and graph.leaves[end.leaf].node != end.node):
+        node = graph.nodes[end.node]
+        at = node.output(end.output) if end.leaf is None else graph.leaves[end.leaf].node == node.id
+        if not at:
             fail(place, "is no output of its node")
         if end.count is not None and not float(end.count) >= 0:
             fail(f"{place}.count", "is no number of paths")
@@ -199,31 +200,25 @@ class _Explained:
             here = f"{place}.paths[{number}]"
             in_range([path.root], len(graph.roots), f"{here}.root", "graph.roots")
             in_range(path.edges, len(graph.edges), f"{here}.edges", "graph.edges")
-            _check_amount(path.contribution, tensor, f"{here}.contribution")
+            _check_numbers(path.contribution, f"{here}.contribution")
         if end.rest is not None:
-            _check_amount(end.rest, tensor, f"{place}.rest")
-
-    def _tensor(self, end: End) -> TensorInfo | None:
-        if end.leaf is not None:
-            return self.graph.leaves[end.leaf].tensor
-        return self.graph.nodes[end.node].output(end.output)
+            _check_numbers(end.rest, f"{place}.rest")
 
     def _check_weights(self, weights: Weights, place: str) -> None:
         graph = self.graph
-        tensors = [tensor for end in self.answer.ends if (tensor := self._tensor(end))]
         are_needed = self.answer.jacobian or not weights.is_given
         if are_needed and not (weights.why or weights.terms or weights.total == 0):
             fail(place, "has no rows of the Jacobian, and does not say why")
         if len(weights.terms) not in (0, weights.total):
             fail(f"{place}.total", f"is {weights.total}, and there are {len(weights.terms)} terms")
         for row in (term.derivatives for term in weights.terms):
-            if len(row) != len(tensors):
+            if len(row) != len(self.answer.ends):
                 fail(place, "has a term that does not have one derivative for each end")
-            for amount, tensor in zip(row, tensors, strict=True):
-                _check_amount(amount, tensor, place)
+            for info in row:
+                _check_numbers(info, place)
         in_range((term.root for term in weights.terms), len(graph.roots), place, "graph.roots")
 
 
-def _check_amount(amount: Amount, tensor: TensorInfo, place: str) -> None:
-    if tensor.dtype.startswith("complex") and len(amount.values or ()) % 2:
-        fail(place, f"has {len(amount.values or ())} values, which are no pairs")
+def _check_numbers(info: GradientInfo, place: str) -> None:
+    if info.dtype.startswith("complex") and len(info.values or ()) % 2:
+        fail(place, f"has {len(info.values or ())} values, which are no pairs")

@@ -7,14 +7,7 @@ indices; gradients that the Report's own pass holds are not repeated.
 
 from __future__ import annotations
 
-from gradscope.model.plain import Number, Struct
-
-
-class Amount(Struct, frozen=True):
-    """A tensor by its 2-norm and, where it is small, its values in row-major order."""
-
-    norm: Number
-    values: tuple[Number, ...] | None = None
+from gradscope.model.plain import GradientInfo, Number, Struct
 
 
 class Formula(Struct, frozen=True):
@@ -85,7 +78,7 @@ class Path(Struct, frozen=True):
 
     root: int
     edges: tuple[int, ...]
-    contribution: Amount
+    contribution: GradientInfo
 
 
 class End(Struct, frozen=True):
@@ -103,7 +96,7 @@ class End(Struct, frozen=True):
     leaf: int | None = None
     count: Number | None = None
     paths: tuple[Path, ...] = ()
-    rest: Amount | None = None
+    rest: GradientInfo | None = None
     why: str = ""
 
 
@@ -114,7 +107,7 @@ class Term(Struct, frozen=True):
     root: int
     element: int
     weight: Number
-    derivatives: tuple[Amount, ...]
+    derivatives: tuple[GradientInfo, ...]
 
 
 class Weights(Struct, frozen=True):

@@ -105,7 +105,7 @@ def along_paths(end: End, wanted: torch.Tensor, slack: Slack) -> int:
         adds_up(rows, wanted, slack)
     elif len(amounts) == 1:
         norm = float(torch.linalg.vector_norm(flat(wanted)))
-        assert close(float(amounts[0].norm), norm, norm)
+        assert close(float(amounts[0].norm or 0), norm, norm)
     else:
         return 0
     return 1

@@ -23,10 +23,10 @@ from gradscope.analyses.explain.pull import Puller, backward_code
 from gradscope.autograd import saved
 from gradscope.autograd.nodes import is_nested, op_name, outputs_of, slots_of
 from gradscope.autograd.numbers import SMALL, plain, shortest
-from gradscope.autograd.summary import flat_values, measure
+from gradscope.autograd.summary import flat_values, name_of
 from gradscope.handlers import let_pass
-from gradscope.model.explanation import Amount, DerivativeRule, Formula, Listing, Local
-from gradscope.model.plain import Number, number
+from gradscope.model.explanation import DerivativeRule, Formula, Listing, Local
+from gradscope.model.plain import GradientInfo, Number, number
 from gradscope.notation.operands import parameters
 from gradscope.recording.source import Sources
 
@@ -233,19 +233,13 @@ def _is_diagonal(matrix: torch.Tensor) -> bool:
     return not bool(beside.masked_fill(beside.isnan() & infinite, 0).any())
 
 
-def amount(tensor: torch.Tensor, keep: int = SMALL) -> Amount:
-    """Norm and, for at most ``keep`` elements, values of a tensor of any shape; those of a complex
-    one are pairs."""
-    info = measure(tensor, keep)
-    return Amount("NaN" if info.norm is None else info.norm, info.values)
-
-
 def elements(like: Any) -> int:
     """Of a leaf, which may be nested and have no shape, or of torch's description of a gradient."""
     return like.numel() if isinstance(like, torch.Tensor) else math.prod(like.shape)
 
 
-def zero(like: Any, keep: int = SMALL) -> Amount:
-    """The amount of a gradient that never arrived."""
-    numbers = elements(like) * (2 if like.dtype.is_complex else 1)
-    return Amount(0.0, (0.0,) * numbers if elements(like) <= keep else None)
+def zero(like: Any, keep: int) -> GradientInfo:
+    """A gradient that never arrived, as numbers; its values where these are at most so many."""
+    size, dtype = elements(like), name_of(like.dtype)
+    values = (0.0,) * (2 * size if like.dtype.is_complex else size) if size <= keep else None
+    return GradientInfo("zero", 0.0, dtype=dtype, values=values)

@@ -33,11 +33,12 @@ from gradscope.analyses.explain.pull import (
     check_numbers,
     summed,
 )
-from gradscope.analyses.explain.rules import Rules, amount, constants, local_derivatives
+from gradscope.analyses.explain.rules import Rules, constants, local_derivatives
 from gradscope.analyses.explain.weights import Seeds, weights
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
+from gradscope.autograd.summary import measure
 from gradscope.graphing.study import LiveGraph, require_node
 from gradscope.graphing.watched_call import fits, initial
 from gradscope.model.explanation import ChainStep, End, Explanation, Path
@@ -46,7 +47,7 @@ from gradscope.model.report import Graph
 from gradscope.model.request import Explain
 
 MOST_STEPS = 2_000
-"""Steps explained at most, the first and the last."""
+"""Steps explained at most with everything, the first and the last; else as many as are small."""
 
 
 def study(live: LiveGraph, asked: Explain) -> Explanation:
@@ -98,8 +99,9 @@ class _Study:
             ends = [replace(end, count=0.0, why=str(error)) for end in ends]
         inner = sorted({self.graph.edges[edge].source for edge in edges})
         told = steps_told(self.graph, inner, ends, asked.everything)
-        if len(told) > MOST_STEPS:
-            told = [*told[: MOST_STEPS // 2], *told[-MOST_STEPS // 2 :]]
+        half = (MOST_STEPS if asked.everything else SMALL_GRAPH) // 2
+        if len(told) > 2 * half:
+            told = [*told[:half], *told[-half:]]
         steps = list(map(self._step, told))
         given = weights(between, starts, ends, asked.jacobian, is_followed) if starts else None
         return Explanation(
@@ -131,10 +133,10 @@ class _Study:
             # In a large graph only those whose steps are told, so that the others are the rest.
             if len(self.graph.nodes) > SMALL_GRAPH and not self.asked.everything:
                 paths = [paths[at] for at in fitting(self.graph, [one.edges() for one in paths])]
-            listed = tuple(Path(one.root, one.edges(), amount(one.gradient)) for one in paths)
+            listed = tuple(Path(one.root, one.edges(), measure(one.gradient)) for one in paths)
             rest = None
             if len(paths) < numbers[end.node, end.output] and total is not None:
-                rest = amount(total - sum(one.gradient for one in paths))
+                rest = measure(total - sum(one.gradient for one in paths))
             found.append(replace(end, paths=listed, rest=rest))
         return found
 

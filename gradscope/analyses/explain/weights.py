@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from gradscope.analyses.explain.lockstep import Carried, brought
 from gradscope.analyses.explain.pull import CannotCall, Place, Puller
-from gradscope.analyses.explain.rules import amount, elements, zero
+from gradscope.analyses.explain.rules import elements, zero
 from gradscope.autograd.numbers import SMALL, shortest
+from gradscope.autograd.summary import measure
 from gradscope.errors import CaptureError
 from gradscope.model.explanation import End, Term, Weights
 from gradscope.words import option
@@ -70,7 +71,7 @@ def weights(
         for end in ends:
             known = found.get(end.node, {}).get(piece)
             like = puller.shape(end.node, end.output)
-            amounts.append(zero(like, keep) if known is None else amount(known, keep))
+            amounts.append(zero(like, keep) if known is None else measure(known, keep))
         terms.append(Term(root, element, weight, tuple(amounts)))
     return replace(told, terms=tuple(terms))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from gradscope.escaping import visible
-from gradscope.model.explanation import Amount, ChainStep, End, Explanation, Local, Term
+from gradscope.model.explanation import ChainStep, End, Explanation, Local, Term
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
 from gradscope.notation.operands import bracketed
@@ -201,11 +201,6 @@ class Explained(GraphAnswer):
         if word or info.norm is None:
             return word or (NOT_THERE if info.released else "?")
         return f"‖{numbers.number(info.norm)}‖"
-
-    def amount(self, amount: Amount, tensor: TensorInfo) -> str:
-        """The same of an amount, in the shape and dtype of this tensor."""
-        found = self.values(amount.values, tensor.shape, tensor.dtype)
-        return found or f"‖{numbers.number(amount.norm)}‖"
 
     def local(self, local: Local, is_row: bool = False) -> str:
         """A Jacobian: one number, one for each element, in a row if that is asked, or a matrix."""

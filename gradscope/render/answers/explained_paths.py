@@ -38,7 +38,7 @@ class PathsWriter:
         """The paths that are listed: those that bring something."""
         if self.explained.everything:
             return self.end.paths
-        found = [path for path in self.end.paths if float(path.contribution.norm)]
+        found = [path for path in self.end.paths if path.contribution.state != "zero"]
         # One path more takes no more room than to say that there is one.
         limit = MOST_PATHS + (self.count == len(found) == MOST_PATHS + 1)
         return found[:limit] or self.end.paths[:1]
@@ -71,13 +71,13 @@ class PathsWriter:
         left = self.count - len(self.shown)
         hidden = [path.contribution for path in self.end.paths if path not in self.shown]
         amounts = [*hidden, self.end.rest] if self.end.rest is not None else hidden
-        is_nothing = not any(float(one.norm) for one in amounts)
+        is_nothing = all(one.state == "zero" for one in amounts)
         if left:
             rows = [one.values for one in amounts if one.values is not None]
             added = total(rows) if len(rows) == len(amounts) else None  # norms do not add up
             rest = self.explained.values(added, self.tensor.shape, self.tensor.dtype)
             if len(amounts) == 1:
-                rest = self.explained.amount(amounts[0], self.tensor)
+                rest = self.explained.gradient(amounts[0], self.tensor.shape)
             rest = "0" if is_nothing else rest
             others = "path" if left == 1 else f"{_count(left)} paths"
             brings = f" {'brings' if left == 1 else 'bring'} {rest}" if rest else ""
@@ -95,7 +95,7 @@ class PathsWriter:
             return  # norms do not add up
         if self.gradient is None or self.gradient.values is None:
             return
-        terms = " + ".join(explained.amount(path.contribution, tensor) for path in shown)
+        terms = " + ".join(explained.gradient(path.contribution, tensor.shape) for path in shown)
         if not agree(added, self.gradient.values, explained.precision):
             found = explained.values(added, tensor.shape, tensor.dtype) or "their sum"
             name = explained.name(self.end.node)
@@ -114,7 +114,7 @@ class PathsWriter:
 
     def _path(self, path: Path) -> Iterator[str]:
         explained = self.explained
-        brought = explained.amount(path.contribution, self.tensor)
+        brought = explained.gradient(path.contribution, self.tensor.shape)
         product = self._product(path)
         text = f"{product} = {brought}" if product else brought
         width = explained.options.width - INDENT - LABEL

@@ -24,16 +24,12 @@ from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, parts
 from gradscope.render.words.text import cells
 from gradscope.simplify.gradients import combine
-from gradscope.words import option
 
 LEFT = 40
 """Cells that three columns of numbers leave to the step and what it computes."""
 
 SILENT = ("none", "not reached")
 """States of a gradient that brings nothing."""
-
-MOST_ROWS = 40
-"""Of more steps the first and the last have a row."""
 
 COLUMNS = (
     Column("step", narrowest=16, comfort=24),
@@ -191,7 +187,7 @@ class StepWriter:
     # ------------------------------------------------------------------ as rows
 
     def rows(self, told: set[int]) -> Iterator[list[Cell]]:
-        """A row for each edge that leads to a node that is told."""
+        """A row for each edge that leads to a node that is told; for all, where none does."""
         explained = self.explained
         above = [*self.received.values()]
         arrived = max((len(self.arrivals(output)) for output in self.received), default=0)
@@ -201,7 +197,8 @@ class StepWriter:
             [Part(self.title, "bold"), Part(self.expression, "cyan"), upstream],
             self.place,
         )
-        leaving = [edge for edge in self.edges if explained.edge(edge).target in told]
+        among = [edge for edge in self.edges if explained.edge(edge).target in told]
+        leaving = among or self.edges
         for edge in leaving:
             info, local = explained.on_edge(edge), self.wording.local(edge)
             is_factor = local is not None and (local.diagonal or local.shape[0] == 1)
@@ -247,18 +244,11 @@ def multiplied(upstream: tuple[float | str, ...], local: Local) -> list[float]:
 
 
 def as_table(explained: Explained) -> Iterator[str]:
-    """A row for each operand of each step, of too many steps the first and the last."""
+    """A row for each operand of each step."""
     steps = explained.answer.steps
     told = {step.node for step in steps} | {end.node for end in explained.answer.ends}
-    half = MOST_ROWS // 2
-    left = steps[half:-half] if len(steps) > MOST_ROWS else ()
-    rows = [row for step in steps[:half] for row in StepWriter(explained, step).rows(told)]
-    if left:
-        text = f"… the steps between, #{left[0].node} to #{left[-1].node}"
-        rows.append([Part(f"{text}: {option('all')}", "dim")])
-    for step in steps[half + len(left) :]:
-        rows += StepWriter(explained, step).rows(told)
+    rows = [row for step in steps for row in StepWriter(explained, step).rows(told)]
     yield from explained.table(COLUMNS, rows)
-    if any(parts(row[2])[0].text.startswith(explained.glyphs.sum) for row in rows if len(row) > 1):
+    if any(parts(row[2])[0].text.startswith(explained.glyphs.sum) for row in rows):
         text = "Σ2: two gradients arrive, also those of other paths, and are added up"
         yield explained.fitted(text, "dim")
