@@ -51,11 +51,6 @@ def derivative(op: str, argument: str, operands: Mapping[str, str]) -> str:
     return _filled(ELEMENTWISE.get(op, {}).get(argument, ""), operands)
 
 
-def is_elementwise(op: str) -> bool:
-    """Whether the derivative of an operation is one factor for each element."""
-    return op in ELEMENTWISE
-
-
 def sent(op: str, argument: str, operands: Mapping[str, str]) -> str:
     """In words what an operation sends to an argument, or ""."""
     name = argument.partition("[")[0]
@@ -85,20 +80,12 @@ def general(op: str) -> list[tuple[str, bool, str]]:
         For every argument its name, whether the text is a derivative (or else what is sent), and
         the text; nothing for an operation without notation.
     """
-    names = _Names()
     tables = ((ELEMENTWISE.get(op, {}), True), (LINEAR.get(op, {}), False))
     return [
-        (argument, is_derivative, template.format_map(names))
+        (argument, is_derivative, re.sub(r"\{(\w+?)_?\}", r"\1", template))
         for table, is_derivative in tables
         for argument, template in table.items()
     ]
-
-
-class _Names(dict[str, str]):
-    """Every argument's text is its name."""
-
-    def __missing__(self, name: str) -> str:
-        return name.removesuffix("_")
 
 
 def _filled(template: str, operands: Mapping[str, str]) -> str:
