@@ -75,7 +75,9 @@ class PathsWriter:
         if left:
             rows = [one.values for one in amounts if one.values is not None]
             added = total(rows) if len(rows) == len(amounts) else None  # norms do not add up
-            rest = self.explained.values(added, self.tensor.shape, self.tensor.dtype)
+            rest = self.explained.values(
+                added, self.tensor.shape, amounts[0].dtype if amounts else ""
+            )
             if len(amounts) == 1:
                 rest = self.explained.gradient(amounts[0], self.tensor.shape)
             rest = "0" if is_nothing else rest
@@ -91,13 +93,15 @@ class PathsWriter:
         explained, shown, tensor = self.explained, self.shown, self.tensor
         rows = [path.contribution.values for path in shown if path.contribution.values is not None]
         added = total(rows)
-        if added is None or len(rows) < len(shown):
+        if not rows or added is None or len(rows) < len(shown):
             return  # norms do not add up
         if self.gradient is None or self.gradient.values is None:
             return
         terms = " + ".join(explained.gradient(path.contribution, tensor.shape) for path in shown)
         if not agree(added, self.gradient.values, explained.precision):
-            found = explained.values(added, tensor.shape, tensor.dtype) or "their sum"
+            found = (
+                explained.values(added, tensor.shape, shown[0].contribution.dtype) or "their sum"
+            )
             name = explained.name(self.end.node)
             other = "hooks of the program made it" if self._is_hooked else f"{name} got"
             text = f"{terms} = {found}; {other} {self.arrived}"

@@ -170,7 +170,10 @@ class StepWriter:
             return f"{self.upstream} → {sent}"
         text = " + ".join(text for *_, text in products)
         if agree(added, info.values or (), explained.precision):
-            return f"{text} = {sent}"
+            # Where words say which elements are taken, a matrix of 0 and 1 says no more.
+            taken = {float(value) for _, local, _ in products for value in local.values} <= {0, 1}
+            is_said = "@" in text and taken and self.wording.derivative(edge)
+            return f"{self.upstream} → {sent}" if is_said else f"{text} = {sent}"
         return f"{text} = {numbers.tensor(added, (len(added),), 'float32')}, but {sent} was sent"
 
     def _products(self, edge: int) -> Iterator[tuple[int, Local, str]]:

@@ -128,8 +128,8 @@ class WeightWriter:
         """The Jacobian by one tensor, the weight beside each row, and below it their product; not
         of a tensor of many numbers."""
         explained, terms = self.explained, self.terms
-        rows = [term.derivatives[column].values for term in terms]
-        known = [row for row in rows if row is not None]
+        rows = [term.derivatives[column] for term in terms]
+        known = [row.values for row in rows if row.values is not None]
         if len(known) < len(rows) or not known:
             return
         name, root = explained.name(end.node), symbol(self.label)
@@ -138,8 +138,7 @@ class WeightWriter:
             text = f"not all numbers of ∂{root}/∂{name} are known"
             yield from (*explained.wrapped(text, BAD), "")
             return
-        yield from explained.wrapped(self._title(column, end, name, root), "bold")
-        tensor = explained.tensor(end)
+        shape = explained.tensor(end).shape
         first, rows_of = ["", *map(explained.element, terms)], [*known]
         weights = [float(term.weight) for term in terms]
         if self.weights.is_given:
@@ -149,25 +148,27 @@ class WeightWriter:
             ]
             first.append("v @ J")
             rows_of.append(tuple(total(scaled) or ()))
-        texts = zip(*(numbers.each(row, tensor.dtype) for row in rows_of), strict=True)
-        columns = [[index_of(at, tensor.shape), *column] for at, column in enumerate(texts)]
+        texts = zip(*(numbers.each(row, rows[0].dtype) for row in rows_of), strict=True)
+        columns = [[index_of(at, shape), *one] for at, one in enumerate(texts)]
+        size = f"{self.weights.total} × {len(columns)}"
+        product = f"; v @ J is what {name} gets: each row times its weight, added up"
+        title = f"J = ∂{root}/∂{name}{self._second(name)}, {size}: a row for each element of "
+        title += f"{self.label}, a column for each of {name}"
+        title += product * (self.weights.is_given and not column)
+        yield from explained.wrapped(title, "bold")
         if self.weights.is_given:
             columns.insert(0, ["v[i]", *map(numbers.element, weights), ""])
         yield from self._matrix(first, columns)
         yield ""
 
-    def _title(self, column: int, end: End, name: str, root: str) -> str:
+    def _second(self, name: str) -> str:
+        """What the Jacobian of a derivative is called."""
         second = re.fullmatch("∂(.+)/∂(.+)", visible(self.graph.roots[0].label))
-        also = ""
-        if second is not None:
-            by = f" and {name}" if name != second[2] else ""
-            what = "second derivatives" if by else "Hessian"
-            also = f", the {what} of {second[1]} by {second[2]}{by}"
-        size = numbers.elements(self.explained.tensor(end).shape)
-        text = f"J = ∂{root}/∂{name}{also}, {self.weights.total} × {size}: "
-        text += f"a row for each element of {self.label}, a column for each of {name}"
-        product = f"; v @ J is what {name} gets: each row times its weight, added up"
-        return text + product * (self.weights.is_given and not column)
+        if second is None:
+            return ""
+        by = f" and {name}" if name != second[2] else ""
+        what = "second derivatives" if by else "Hessian"
+        return f", the {what} of {second[1]} by {second[2]}{by}"
 
     def _matrix(self, first: Sequence[str], columns: Sequence[Sequence[str]]) -> Iterator[str]:
         """Columns below their titles, as many side by side as there is room for, and the others

@@ -94,7 +94,8 @@ class Wording:
         shown = [self._operation(self.texts)] if self.op in INFIX else [*known.values()]
         if not operands.share_a_name([*known.values()]) and max(map(len, shown), default=0) <= LONG:
             return {}
-        long = [name for name, text in known.items() if not operands.is_number(text)]
+        own = {name: text for name, text in known.items() if text != _CALLED.get(name, name)}
+        long = [name for name, text in own.items() if not operands.is_number(text)]
         return dict(zip(long, LETTERS, strict=False))
 
     def named(self, edge: int) -> str:
