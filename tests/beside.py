@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from gradscope.model import storage
-from gradscope.model.explanation import Amount, Local
+from gradscope.model.explanation import Local
 from gradscope.model.invariants import EPSILON
 from gradscope.model.invariants import check as check_invariants
 from gradscope.model.report import GradientInfo, Node, Report
@@ -100,7 +100,7 @@ class Examined:
 # ---------------------------------------------------------------- numbers of an explanation
 
 
-def row(amount: Amount) -> torch.Tensor | None:
+def row(amount: GradientInfo) -> torch.Tensor | None:
     """An amount as a tensor, where its values are known."""
     values = amount.values
     return None if values is None else torch.tensor([float(v) for v in values]).double()

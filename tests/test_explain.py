@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 import shutil
@@ -16,10 +15,10 @@ from rich.cells import cell_len
 from torchgen.packaged.autograd.load_derivatives import load_derivatives
 
 from gradscope.analyses.explain.rules import formulas
-from gradscope.model.explanation import Amount, Explanation
-from gradscope.model.report import Report
+from gradscope.model.explanation import Explanation
+from gradscope.model.report import GradientInfo, Report
 from gradscope.notation import derivatives as notation
-from gradscope.notation import operands, textbook
+from gradscope.notation import textbook
 from tests import beside
 from tests.beside import jacobian
 from tests.goldens import compare
@@ -33,7 +32,7 @@ def told(report: Report) -> Explanation:
     return report.explanation
 
 
-def row(amount: Amount) -> torch.Tensor:
+def row(amount: GradientInfo) -> torch.Tensor:
     found = beside.row(amount)
     assert found is not None
     return found
@@ -53,14 +52,13 @@ def test_paths_and_weighted_rows_add_up_to_torchs_gradient(case: Case, session: 
     weights = explanation.weights
     assert weights is not None
     assert [float(term.weight) for term in weights.terms] == pytest.approx(seed.reshape(-1))
-    assert sorted(explanation.leaves) == list(range(len(report.graph.leaves)))
-    for position, leaf in enumerate(report.graph.leaves[index] for index in explanation.leaves):
-        tensor = tensors[leaf.names[0]]
+    assert {end.leaf for end in explanation.ends} == {*range(len(report.graph.leaves))}
+    for position, end in enumerate(explanation.ends):
+        tensor = tensors[end.name]
         (expected,) = torch.autograd.grad(root, tensor, seed.reshape(root.shape), retain_graph=True)
         wanted = expected.double().reshape(-1)
-        ways = explanation.ways[position]
-        assert len(ways.paths) == int(ways.count)
-        along = sum(row(path.contribution) for path in ways.paths)
+        assert len(end.paths) == end.count
+        along = sum(row(path.contribution) for path in end.paths)
         assert torch.allclose(torch.as_tensor(along), wanted, rtol=1e-5)
         for index, term in enumerate(weights.terms):
             one = torch.zeros(size)
@@ -105,8 +103,8 @@ def test_many_paths_are_counted_and_the_strongest_followed(session: Session) -> 
         """,
         command="explain",
     )
-    (ways,) = told(report).ways
-    assert int(ways.count) == 2**120
+    (ways,) = told(report).ends
+    assert ways.count == 2**120
     assert 0 < len(ways.paths) < 10
     assert ways.rest is not None
     everything = row(ways.rest) + sum(row(path.contribution) for path in ways.paths)
@@ -114,7 +112,7 @@ def test_many_paths_are_counted_and_the_strongest_followed(session: Session) -> 
     assert gradient is not None
     wanted = torch.tensor([float(value) for value in gradient], dtype=torch.float64)
     assert torch.allclose(everything, wanted, rtol=1e-4)
-    norms = [float(path.contribution.norm) for path in ways.paths]
+    norms = [float(path.contribution.norm or 0) for path in ways.paths]
     assert norms == sorted(norms, reverse=True)
 
 
@@ -134,7 +132,7 @@ def test_a_large_root_has_weights_and_no_table(session: Session) -> None:
     text = " ".join(session.cli("explain", "report.json").out.split())
     assert "y has 80 elements. The gradient given holds a weight v[i] for each of them" in text
     assert "L = (v * y).sum() So v[i] is ∂L/∂y[i]: how much L changes" in text
-    assert "sum = v @ J" not in text
+    assert "v @ J" not in text
 
 
 # ---------------------------------------------------------------- formulas and notation
@@ -240,28 +238,34 @@ y.backward(torch.ones_like(y))
     ("expression", "line"),
     [
         ("torch.log(x)", "∂log(x)/∂x = 1/x = 1/[2, 4] = [0.5, 0.25]"),
-        ("3*x", "∂(3*x)/∂x = 3"),
-        ("1 - x", "∂(1 - x)/∂x = -1"),
-        ("x**3", "∂(x**3)/∂x = 3 × x^2 = 3 × [2, 4]^2 = [12, 48]"),
-        ("2**x", "∂(2**x)/∂x = 2^x × ln(2) = 2^[2, 4] × ln(2) = [2.773, 11.09]"),
-        ("x / 4", "∂(x / 4)/∂x = 1/4 = 0.25"),
+        ("3*x", "∂(3 × x)/∂x = 3"),
+        ("1 - x", "∂(other - x)/∂x = -1"),
+        ("x**3", "∂(x^3)/∂x = 3 × x^2 = 3 × [2, 4]^2 = [12, 48]"),
+        ("2**x", "∂(2^x)/∂x = 2^x × ln(2) = 2^[2, 4] × ln(2) = [2.773, 11.09]"),
+        ("x / 4", "∂(x/4)/∂x = 1/4 = 0.25"),
         ("F.relu(x)", "∂relu(x)/∂x = 1 where x > 0, else 0"),
-        ("x * x", "u = x    ∂(u * v)/∂u = v = [2, 4]"),
-        ("scale * x", "∂(scale * x)/∂x = scale = 5"),
-        ("F.elu(x, alpha=0.3)", "∂elu(x, alpha=0.3)/∂x = 1 where x > 0, else 0.3 × exp(x) = 1"),
+        ("x * x", "u = x    ∂(u × v)/∂u = v = [2, 4]"),
+        ("scale * x", "∂(5 × x)/∂x = 5"),
+        ("F.elu(x, alpha=0.3)", "∂elu(x)/∂x = 1 where x > 0, else 0.3 × exp(x) = 1"),
         ("F.selu(x)", "1.051 where x > 0, else 1.051 × 1.673 × exp(x) = 1.051"),
         ("F.softplus(x, beta=2)", "= σ(2 × x), and 1 where 2 × x > 20 = [0.982, 0.9997]"),
         ("F.hardtanh(x)", "∂hardtanh(x)/∂x = 1 between -1 and 1, else 0 = 0"),
-        ("x**0", "∂(x**0)/∂x = 0"),
+        ("x**0", "∂(x^0)/∂x = 0"),
         ("nn.GELU()(x)", "∂gelu(x)/∂x = Φ(x) + x × φ(x)"),
-        ("x.double()", "∂double(x)/∂x = 1"),
-        ("torch.div(x, 3, rounding_mode='floor')", "local derivative 0"),
-        ("F.mse_loss(x, target, reduction='sum')[None]", "2 × (x - target), times the upstream"),
-        ("F.mse_loss(x, target)[None]", "2 × (x - target)/n, times the upstream"),
-        ("F.nll_loss(x[None], index, reduction='sum')[None]", "-w at each target (w: the weight"),
-        ("F.nll_loss(x[None], index)[None]", "-w/Σw at each target (w: the weight"),
+        ("x.double()", "∂to_copy(x)/∂x = 1"),
+        ("torch.div(x, 3, rounding_mode='floor')", "[1, 1] × 0 = [0, 0]"),
+        (
+            "F.mse_loss(x, target)[None]",
+            "2 × (x - target), times the upstream; of a mean divided by n",
+        ),
+        (
+            "F.mse_loss(z, x * 3)[None]",
+            "2 × ((x * 3) - z), times the upstream; of a mean divided by n",
+        ),
+        ("F.nll_loss(x[None], index)[None]", "times the upstream; of a mean divided by Σw"),
+        ("x ** torch.tensor(1.0, requires_grad=True)", "= [2, 4]^1 × ln([2, 4])"),
         ("torch.addmv(x, x[:, None], scales, alpha=3)", "3 × (upstream ⊗ w), w = scales"),
-        ("x.norm()[None]", "upstream × x/‖x‖"),
+        ("x.norm()[None]", "of the 2-norm: upstream × x/‖x‖"),
         ("linear(x)", "→ #3      weightᵀ    #5ᵀ @ upstream"),
         (
             "torch.stack([x, x * 1.000000000]).prod()[None]",
@@ -277,16 +281,16 @@ y.backward(torch.ones_like(y))
             f"{ROWS}; each row divided by how often it was looked up  ",
         ),
         ("F.embedding_bag(i, w * 2, i[:1])", "w * 2    "),
-        ("(w * 2).where(w > 0, w * 3)", "u = w * 2    ∂where(u, v, x)/∂u"),
-        ("torch.where(w > 0, w * 2, 1.0)", "v = w * 2    ∂where(u, v, 1.0)/∂v"),
+        ("(w * 2).where(w > 0, w * 3)", "u = w * 2    ∂where(u, v)/∂u"),
+        ("torch.where(w > 0, w * 2, 1.0)", "w * 2    ∂where(w * 2, other)/∂(w * 2)"),
         # A module under another name is no operand.
         ("TF.relu(x)", "→ x       ∂relu(x)/∂x = 1 where x > 0"),
-        ("TF.mse_loss(x, z)", "→ x       2 × (x - z)/n, times the upstream"),
+        ("TF.mse_loss(x, z)", "→ x       2 × (x - z), times the upstream"),
         ("torch.nested.nested_tensor([x]).to_padded_tensor(0.0)[0]", ""),
-        ("x.clamp(0, 1)", "∂clamp(x, 0, 1)/∂x"),
+        ("x.clamp(0, 1)", "∂clamp(x)/∂x"),
         # Of several results the one that is used.
-        ("q ** 2", "∂(q ** 2)/∂q = 2 × q"),
-        ("(v * 3).sum() + u.sum()", "∂(v * 3)/∂v = 3"),
+        ("q ** 2", "∂(q^2)/∂q = 2 × q"),
+        ("(v * 3).sum() + u.sum()", "∂(3 × v)/∂v = 3"),
         ("u.exp()", "∂exp(u)/∂u = exp(u)"),
         # Complex numbers.
         ("c * d", "upstream × conj(d)"),
@@ -313,7 +317,7 @@ def test_a_node_of_several_results_is_called_as_backward_calls_it(session: Sessi
     )
     out = session.cli("explain", str(path), "--leaf", "x", "--width", "160").out
     assert "[[0.3333, 0.3333, 0.3333]]" in out
-    assert "sum = v @ J" in out
+    assert "   v @ J" in out
     assert "the leaf got" not in out and "hooks made it" not in out
 
 
@@ -327,9 +331,8 @@ def test_a_root_without_elements_has_nothing_to_weigh(
     assert "y has no element, so there is nothing to weigh: every gradient is 0." in done.out
 
 
-SHARED = "the upstream at the element that was taken, shared with all that equal it, 0 elsewhere"
 ONE = "the upstream at the element that was taken, 0 elsewhere"
-OF_EQUAL = f"{ONE}; of equal ones only one was taken"
+SHARED = f"{ONE}; equal ones share it where no dim is given"
 EQUAL = {"shared": "[0.5, 0, 0.5]", "one": "[1, 0, 0]", "last": "[0, 0, 1]"}
 
 
@@ -344,9 +347,9 @@ EQUAL = {"shared": "[0.5, 0, 0.5]", "one": "[1, 0, 0]", "last": "[0, 0, 1]"}
             "the upstream at the largest element, shared by equal ones, 0 elsewhere",
             "shared",
         ),
-        ("x.max(0).values", OF_EQUAL, "one"),
-        ("(-x).min(0).values", OF_EQUAL, "one"),
-        ("x.median(0).values", OF_EQUAL, "one"),
+        ("x.max(0).values", SHARED, "one"),
+        ("(-x).min(0).values", SHARED, "one"),
+        ("x.median(0).values", SHARED, "one"),
         ("x.kthvalue(3).values", ONE, "last"),
         ("x.mode().values", ONE, "last"),
     ],
@@ -362,26 +365,6 @@ def test_what_becomes_of_equal_elements(
     step = out.partition("Leaf by leaf")[0]
     assert f"{words}    " in step, step
     assert EQUAL[sent].replace("0.5", "-0.5") in step or EQUAL[sent] in step, step
-
-
-def test_functions_with_an_order_of_their_own_are_known() -> None:
-    torchs: dict[str, list[list[str]]] = {}
-    for schema in torch._C._jit_get_all_schemas():
-        if schema.name.startswith("aten::"):
-            names = [one.name for one in schema.arguments]
-            torchs.setdefault(schema.name.removeprefix("aten::").strip("_"), []).append(names)
-    found = set()
-    for name, known in vars(torch.nn.functional).items():
-        if inspect.isfunction(known):
-            own = list(inspect.signature(known).parameters)[:3]
-            if any(
-                one in theirs and theirs.index(one) != own.index(one)
-                for theirs in torchs.get(name, ())
-                for one in own
-            ):
-                found.add(name)
-    # The nodes of these two are of functions with other names, so that nothing is read of them.
-    assert found == {*operands.PYTHONS, "batch_norm", "instance_norm"}
 
 
 def test_rounding_and_infinity_make_no_false_disagreement(session: Session) -> None:
@@ -410,7 +393,7 @@ def test_what_is_not_listed_is_stated(session: Session) -> None:
         """,
         command="explain",
     )
-    (ways,) = told(report).ways
+    (ways,) = told(report).ends
     hidden = sum(row(path.contribution) for path in ways.paths[6:])
     brought = [f"{float(value):.4g}" for value in torch.as_tensor(hidden)]
     text = session.cli("explain", str(session.folder / "program.py"), "--width", "80").out
@@ -425,9 +408,9 @@ def test_what_is_not_listed_is_stated(session: Session) -> None:
         (
             "y = (a * b).sum() + torch.stack([a, a]).sum() + (0 * a).sum() + (b * 0).sum()",
             [
-                r"#\d+ \[0\]→ a    1 × 1 × 1 × 1 × \[1, 1, 1, 1\] @ \[\[1, 0\], \[0, 1\]",
-                r"#\d+ \[1\]→ a    1 ×",
-                r"\[0\]→, \[1\]→: by which operand of that step",
+                r"#\d+ → \[0\] a    1 × 1 × 1 × 1 × \[1, 1, 1, 1\] @ \[\[1, 0\], \[0, 1\]",
+                r"#\d+ → \[1\] a    1 ×",
+                r"   → \[1\] a   its own part of the upstream",
                 r"rest +the other path brings 0: --all",
                 r"sum +\[\d+, \d+\] \+ \[1, 1\] \+ \[1, 1\] = ",
             ],
@@ -516,11 +499,11 @@ def test_every_step_that_a_shown_path_names_is_shown(
     text = session.cli("explain", "program.py", "--leaf", leaf, "--width", "120").out
     steps, _, paths = text.partition("what comes along each path")
     shown = set(re.findall(r"^[◇○] (#\d+) ", steps, re.MULTILINE))
-    routes = re.findall(r"^ +(#0 .*?→ \w+)(?: {4}|$)", paths, re.MULTILINE)
+    routes = re.findall(r"^ +(#0 .*?→ (?:\[\d\] )?\w+)(?: {4}|$)", paths, re.MULTILINE)
     assert routes and len(set(routes)) == len(routes), paths
     assert {node for route in routes for node in re.findall(r"#\d+", route)} <= shown
     whole = session.cli("explain", "program.py", "--leaf", leaf, "--all").out
-    assert len(set(re.findall(r"^ +(#0 .*?→ \w+)(?: {4}|$)", whole, re.MULTILINE))) >= 5
+    assert len(set(re.findall(r"^ +(#0 .*?→ (?:\[\d\] )?\w+)(?: {4}|$)", whole, re.MULTILINE))) >= 5
     if rounds < 30:
         assert "0.5 * logvar" in steps
 
@@ -571,13 +554,13 @@ y.sum().backward()
         (
             8,
             [
-                r"   → #2      y    ∂\(y \* 2\)/∂y = 2    \[1, 1\] × 2 = \[2, 2\]",
+                r"   → #2      y    ∂\(2 × y\)/∂y = 2    \[1, 1\] × 2 = \[2, 2\]",
                 r"   upstream  \[128, 128\]  \(from #7\)",
-                r"1 × \[1, 1\] × 2\^8 × 3 = \[768, 768\]",
+                r"1 × \[1, 1\] (× 2 ){8}× 3 = \[768, 768\]",
             ],
         ),
         (20, [r"^○ #20 Mul .* × 2 "]),
-        (60, [r"^… the steps between, #20 to #41: --all$"]),
+        (60, [r"^22 more steps: --all, one of them: --node ID$"]),
     ],
 )
 def test_of_very_many_steps_the_first_and_the_last_are_told(
@@ -594,7 +577,7 @@ def test_of_very_many_steps_the_first_and_the_last_are_told(
     assert ids == [steps if rounds < 40 else steps[:20] + steps[-20:], steps]
     for line in lines:
         assert re.search(line, text.out, re.MULTILINE), text.out
-    assert "more step" not in whole and "the steps between" not in whole and "^" not in whole
+    assert "more step" not in whole
 
 
 UNLIKE = """
@@ -632,10 +615,10 @@ def test_a_long_chain_keeps_the_numbers_of_small_tensors(session: Session) -> No
 @pytest.mark.parametrize(
     ("expression", "routes"),
     [
-        ("x * x", ["#0 u→ x", "#0 v→ x"]),
+        ("x * x", ["#0 → [0] x", "#0 → [1] x"]),
         ("3 * x", ["#0 → x"]),
-        # The node that a path goes on to says which operand it is, and so does its letter.
-        ("2 * x * x", ["#0 v→ x", "#0 u→ #1 → x"]),
+        # The node that a path goes on to says which operand it is.
+        ("2 * x * x", ["#0 → x", "#0 → #1 → x"]),
         ("x * w", ["#0 → x"]),
     ],
 )
@@ -651,9 +634,9 @@ def test_a_path_says_which_operand_it_took(
         """
     )
     out = session.cli("explain", "program.py", "--gradient", "ones", "--leaf", "x").out
-    found = re.findall(r"^ +(#0.*?→ x)(?: |$)", out, re.MULTILINE)
+    found = re.findall(r"^ +(#0.*?→ (?:\[\d\] )?x)(?: |$)", out, re.MULTILINE)
     assert sorted(found) == sorted(routes)
-    assert ("the operand of that step" in out) == any("u→" in one for one in routes)
+    assert ("   → [1] x   v = x" in out) == ("#0 → [1] x" in routes)
 
 
 # ---------------------------------------------------------------- single nodes, Jacobians
@@ -794,9 +777,10 @@ def test_a_hook_of_the_program_is_not_added_into_a_false_sum(session: Session) -
 
 
 @pytest.mark.parametrize(
-    ("roots", "added"), [("(x ** 2).sum(), x.prod()", "a + b"), ("x ** 2, x.prod()", "a.sum() + b")]
+    ("roots", "rows"),
+    [("(x ** 2).sum(), x.prod()", "a 1 2 4 b"), ("x ** 2, x.prod()", "a[0] 1 2 0 a[1]")],
 )
-def test_what_several_roots_add_up_to(roots: str, added: str, session: Session) -> None:
+def test_what_several_roots_add_up_to(roots: str, rows: str, session: Session) -> None:
     path = session.write(f"""
         import torch
         x = torch.tensor([1., 2.], requires_grad=True)
@@ -804,8 +788,9 @@ def test_what_several_roots_add_up_to(roots: str, added: str, session: Session) 
         torch.autograd.backward([a, b], [torch.ones_like(a), None])
         """)
     out = " ".join(session.cli("explain", str(path)).out.split())
-    assert f"All weights are 1 here, so L is {added}." in out
-    assert " root v[i] ∂root/∂x v[i] × ∂root/∂x a" in out
+    assert "All weights are 1 here, so L is the sum of all elements." in out
+    assert f"J = ∂(a and b)/∂x, {rows.count('a') + 1} × 2: " in out
+    assert f" v[i] [0] [1] {rows}" in out
 
 
 # ---------------------------------------------------------------- files
@@ -848,11 +833,12 @@ def test_without_the_formulas_all_else_is_told(fresh: Session) -> None:
 def test_a_formula_of_torch_is_shown_where_it_teaches(session: Session) -> None:
     program = ("-c", "(2*b).sin().sum()", "--let", "b=[1,2]")
     told, every = (session.cli("explain", *program, *more).out for more in ((), ("--all",)))
-    assert "Sin self: grad * self.cos()" in told and "derivatives.yaml" in told
-    assert "mul_tensor_backward" not in told and "mul_tensor_backward" in every
-    for name in ("b", "gradient"):
-        linear = session.cli("explain", "-c", f"2*{name}", "--let", f"{name}=3").out
-        assert "torch  " not in linear and "derivatives.yaml" not in linear
+    assert "torch:" not in told
+    assert "torch: grad * self.cos().conj()" in every and "torch: mul_tensor_backward" in every
+    without = session.cli("explain", "-c", "b.frac()", "--let", "b=3").out
+    assert "torch: grad" not in without
+    without = session.cli("explain", "-c", "b.lgamma()", "--let", "b=3").out
+    assert "torch: grad * digamma(self)" in without
 
 
 def test_an_expression_that_is_no_leaf_is_answered_with_its_node(session: Session) -> None:
@@ -876,7 +862,7 @@ def test_steps_that_are_on_no_shown_path_are_counted(session: Session) -> None:
         """)
     text = session.cli("explain", str(path), "--leaf", "a").out
     assert re.findall(r"^[◇○] #\d+ (\w+)", text, re.MULTILINE) == ["Sum", "Add", "Exp", "Sin"]
-    assert "40 more steps on other paths" in text
+    assert "40 more steps: --all, one of them: --node ID" in text
     assert "more step" not in session.cli("explain", str(path), "--leaf", "a", "--all").out
 
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.explanation import Amount, Explanation, Local, Ways, Weights
-from gradscope.model.plain import Number, TensorInfo, fail, in_range
+from gradscope.model.explanation import End, Explanation, Local, Weights
+from gradscope.model.plain import GradientInfo, Number, fail, in_range
 from gradscope.model.ranks import MOST_PASSES, Ranks
 from gradscope.model.report import Graph, Report
 from gradscope.model.studies import MOST_COMPARED, CallCheck, Checks, Dependence, Memory, Split
-
-LONGEST_COUNT = 50_000
-"""Digits of a number of paths, as 160,000 sums one after the other have."""
 
 
 def check_answers(report: Report) -> None:
@@ -167,19 +164,14 @@ class _Explained:
         answer, graph = self.answer, self.graph
         place = "explanation"
         in_range([answer.node], len(graph.nodes), f"{place}.node", "graph.nodes")
-        in_range(answer.leaves, len(graph.leaves), f"{place}.leaves", "graph.leaves")
-        if answer.tensor is not None:
-            in_range([answer.tensor.node], len(graph.nodes), f"{place}.tensor", "graph.nodes")
-            outputs = graph.nodes[answer.tensor.node].outputs
-            in_range([answer.tensor.output], len(outputs), f"{place}.tensor", "its node's outputs")
         for position, step in enumerate(answer.steps):
             here = f"{place}.steps[{position}]"
             in_range([step.node], len(graph.nodes), f"{here}.node", "graph.nodes")
             in_range([step.rule], len(answer.rules), f"{here}.rule", "explanation.rules")
             for local in step.locals:
                 self._check_local(local, step.node, f"{here}.locals")
-        for position, ways in enumerate(answer.ways):
-            self._check_ways(ways, f"{place}.ways[{position}]")
+        for position, end in enumerate(answer.ends):
+            self._check_end(end, f"{place}.ends[{position}]")
         if answer.weights is not None:
             self._check_weights(answer.weights, f"{place}.weights")
 
@@ -194,44 +186,39 @@ class _Explained:
         if len(local.values) != (rows if local.diagonal else rows * columns):
             fail(place, f"a Jacobian {rows} × {columns} has {len(local.values)} values")
 
-    def _check_ways(self, ways: Ways, place: str) -> None:
+    def _check_end(self, end: End, place: str) -> None:
         graph = self.graph
-        digits = ways.count
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= LONGEST_COUNT):
+        in_range([end.node], len(graph.nodes), f"{place}.node", "graph.nodes")
+        in_range([end.leaf], len(graph.leaves), f"{place}.leaf", "graph.leaves")
+        node = graph.nodes[end.node]
+        at = node.output(end.output) if end.leaf is None else graph.leaves[end.leaf].node == node.id
+        if not at:
+            fail(place, "is no output of its node")
+        if end.count is not None and not float(end.count) >= 0:
             fail(f"{place}.count", "is no number of paths")
-        tensor = self._tensor(ways.leaf, f"{place}.leaf")
-        for number, path in enumerate(ways.paths):
+        for number, path in enumerate(end.paths):
             here = f"{place}.paths[{number}]"
             in_range([path.root], len(graph.roots), f"{here}.root", "graph.roots")
             in_range(path.edges, len(graph.edges), f"{here}.edges", "graph.edges")
-            _check_amount(path.contribution, tensor, f"{here}.contribution")
-        if ways.rest is not None:
-            _check_amount(ways.rest, tensor, f"{place}.rest")
-
-    def _tensor(self, leaf: int | None, place: str) -> TensorInfo:
-        if leaf is None and self.answer.tensor is not None:
-            return self.answer.tensor.info
-        if leaf is None:
-            fail(place, "is about no leaf, and explanation.tensor is not set")
-        in_range([leaf], len(self.graph.leaves), place, "graph.leaves")
-        return self.graph.leaves[leaf].tensor
+            _check_numbers(path.contribution, f"{here}.contribution")
+        if end.rest is not None:
+            _check_numbers(end.rest, f"{place}.rest")
 
     def _check_weights(self, weights: Weights, place: str) -> None:
         graph = self.graph
-        tensors = [self._tensor(leaf, f"{place}.leaves") for leaf in weights.leaves]
         are_needed = self.answer.jacobian or not weights.is_given
         if are_needed and not (weights.why or weights.terms or weights.total == 0):
             fail(place, "has no rows of the Jacobian, and does not say why")
         if len(weights.terms) not in (0, weights.total):
             fail(f"{place}.total", f"is {weights.total}, and there are {len(weights.terms)} terms")
         for row in (term.derivatives for term in weights.terms):
-            if len(row) != len(weights.leaves):
-                fail(place, "has a term that does not have one derivative for each leaf")
-            for amount, tensor in zip(row, tensors, strict=True):
-                _check_amount(amount, tensor, place)
+            if len(row) != len(self.answer.ends):
+                fail(place, "has a term that does not have one derivative for each end")
+            for info in row:
+                _check_numbers(info, place)
         in_range((term.root for term in weights.terms), len(graph.roots), place, "graph.roots")
 
 
-def _check_amount(amount: Amount, tensor: TensorInfo, place: str) -> None:
-    if tensor.dtype.startswith("complex") and len(amount.values or ()) % 2:
-        fail(place, f"has {len(amount.values or ())} values, which are no pairs")
+def _check_numbers(info: GradientInfo, place: str) -> None:
+    if info.dtype.startswith("complex") and len(info.values or ()) % 2:
+        fail(place, f"has {len(info.values or ())} values, which are no pairs")

@@ -7,21 +7,7 @@ indices; gradients that the Report's own pass holds are not repeated.
 
 from __future__ import annotations
 
-from decimal import Decimal
-
-from gradscope.model.plain import Number, Struct, TensorInfo
-
-
-def digits(number: int) -> str:
-    """A number as text; str refuses numbers of many digits, and a chain of 15,000 sums has them."""
-    return format(Decimal(number), "f")
-
-
-class Amount(Struct, frozen=True):
-    """A tensor by its 2-norm and, where it is small, its values in row-major order."""
-
-    norm: Number
-    values: tuple[Number, ...] | None = None
+from gradscope.model.plain import GradientInfo, Number, Struct
 
 
 class Formula(Struct, frozen=True):
@@ -92,83 +78,66 @@ class Path(Struct, frozen=True):
 
     root: int
     edges: tuple[int, ...]
-    contribution: Amount
+    contribution: GradientInfo
 
 
-class Ways(Struct, frozen=True):
-    """The paths to one leaf, or to the explanation's ``tensor`` where ``leaf`` is None, those that
-    bring most first.
+class End(Struct, frozen=True):
+    """A tensor whose gradient is explained, and the paths to it, those that bring most first.
 
-    ``count`` is the number of all paths as text, for it may have thousands of digits; ``rest`` is
-    what the paths that are not listed bring together, None where all are.  ``why`` says what
-    prevented them from being followed.
+    It is an output of a node, under the name that the reader knows; ``leaf`` is its index where it
+    is a leaf.  ``count`` is the number of all paths, "Infinity" beyond all floats; None where no
+    gradient was followed.  ``rest`` is what the paths that are not listed bring together, None
+    where all are.  ``why`` says what prevented them from being followed.
     """
 
-    leaf: int | None
-    count: str
+    node: int
+    output: int
+    name: str
+    leaf: int | None = None
+    count: Number | None = None
     paths: tuple[Path, ...] = ()
-    rest: Amount | None = None
+    rest: GradientInfo | None = None
     why: str = ""
-
-    @property
-    def total(self) -> int:
-        """The number of all paths."""
-        # By Decimal, because int refuses texts of many digits.
-        return int(Decimal(self.count))
 
 
 class Term(Struct, frozen=True):
     """One element of a root, by its position in row-major order, the weight it was given, and its
-    derivatives by the chosen leaves, one each."""
+    derivatives by the explanation's ends, one each."""
 
     root: int
     element: int
     weight: Number
-    derivatives: tuple[Amount, ...]
+    derivatives: tuple[GradientInfo, ...]
 
 
 class Weights(Struct, frozen=True):
-    """The vector-Jacobian product, written out: the gradient of a leaf is the sum over all terms of
+    """The vector-Jacobian product, written out: the gradient of an end is the sum over all terms of
     weight times derivative.
 
-    ``leaves`` are those that the derivatives are by; None is the explanation's ``tensor``.
     ``is_given``: whether there was a gradient; the weights of a Jacobian alone say nothing.
     ``total`` counts the elements of all roots; of many there are no ``terms``.  ``why`` says what
     prevented it.
     """
 
-    leaves: tuple[int | None, ...]
     total: int
     terms: tuple[Term, ...] = ()
     why: str = ""
     is_given: bool = True
 
 
-class MadeTensor(Struct, frozen=True):
-    """A tensor that is no leaf: the output of a node, and what the reader called it."""
-
-    node: int
-    output: int
-    name: str
-    info: TensorInfo
-
-
 class Explanation(Struct, frozen=True):
     """The answer of ``gradscope explain``.
 
-    ``leaves`` are the leaves it is about, ``asked`` whether the reader chose them; instead,
-    ``tensor`` is set where it is about a tensor between the roots and them, ``node`` where a single
-    node was asked for.  ``jacobian``: the whole matrices were asked for.
+    ``ends`` are the tensors it is about, ``asked`` whether the reader chose them; instead, ``node``
+    is set where a single node was asked for.  ``jacobian``: the whole matrices were asked for.
     ``everything``: leave nothing out.
     """
 
     steps: tuple[ChainStep, ...]
     rules: tuple[DerivativeRule, ...]
-    leaves: tuple[int, ...] = ()
-    ways: tuple[Ways, ...] = ()
+    ends: tuple[End, ...] = ()
     weights: Weights | None = None
     node: int | None = None
     asked: bool = False
     jacobian: bool = False
     everything: bool = False
-    tensor: MadeTensor | None = None

@@ -1,4 +1,4 @@
-"""Derivatives as a textbook writes them, and the operands that an expression names.
+"""Derivatives as a textbook writes them, and the texts of their operands.
 
 Text in, text out: no torch, no report.
 """

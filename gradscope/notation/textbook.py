@@ -7,6 +7,20 @@ mathematics, for real numbers.
 
 from __future__ import annotations
 
+INFIX: dict[str, tuple[str, str, str]] = {
+    "Mul": ("self", " × ", "other"),
+    "Add": ("self", " + ", "other"),
+    "Sub": ("self", " - ", "other"),
+    "Rsub": ("other", " - ", "self"),
+    "Div": ("self", "/", "other"),
+    "Pow": ("self", "^", "exponent"),
+    "Mm": ("self", " @ ", "mat2"),
+    "Bmm": ("self", " @ ", "mat2"),
+    "Mv": ("self", " @ ", "vec"),
+    "Dot": ("self", " @ ", "tensor"),
+}
+"""Operations that are written with a sign, and the arguments on both sides of it."""
+
 _BOTH = ("self", "other")
 
 ELEMENTWISE: dict[str, dict[str, str]] = {
@@ -16,6 +30,10 @@ ELEMENTWISE: dict[str, dict[str, str]] = {
     "Mul": {"self": "{other_}", "other": "{self_}"},
     "Div": {"self": "1/{other}", "other": "-{self}/{other}²"},
     "Neg": {"self": "-1"},
+    "Pow": {
+        "self": "{exponent} × {self}^({exponent_} - 1)",
+        "exponent": "{self}^{exponent} × ln({self_})",
+    },
     "Clone": {"self": "1"},
     "ToCopy": {"self": "1"},
     "Alias": {"self": "1"},
@@ -43,6 +61,11 @@ ELEMENTWISE: dict[str, dict[str, str]] = {
     "Sigmoid": {"self": "σ({self_}) × (1 - σ({self_}))"},
     "LogSigmoid": {"self": "1 - σ({self_})"},
     "Silu": {"self": "σ({self_}) × (1 + {self} × (1 - σ({self_})))"},
+    "Elu": {
+        "self": "{scale} where {self} > 0, else {scale} × {alpha} × {input_scale} × "
+        "exp({input_scale} × {self_})"
+    },
+    "Softplus": {"self": "σ({beta} × {self_}), and 1 where {beta} × {self} > {threshold}"},
     "Gelu": {"self": "Φ({self_}) + {self} × φ({self_})"},
     "Relu": {"self": "1 where {self} > 0, else 0"},
     "LeakyRelu": {"self": "1 where {self} > 0, else {negative_slope}"},
@@ -58,7 +81,7 @@ ELEMENTWISE: dict[str, dict[str, str]] = {
     "NativeDropout": {"input": "1/(1 - p) where kept, else 0"},
 }
 """∂(operation)/∂argument, element by element.  ``{self}`` is that operand with brackets where they
-are needed, ``{self_}`` without."""
+are needed, ``{self_}`` without; factors of 1 are left out."""
 
 _SHAPED = {"self": "the same numbers in the operand's shape"}
 _SWAPPED = {"self": "the upstream, its dimensions swapped back"}
@@ -109,6 +132,15 @@ LINEAR: dict[str, dict[str, str]] = {
     "Mode": {"self": _TAKEN},
     "Amax": {"self": "the upstream at the largest element, shared by equal ones, 0 elsewhere"},
     "Amin": {"self": "the upstream at the smallest element, shared by equal ones, 0 elsewhere"},
+    "MseLoss": {
+        "self": "2 × ({self} - {target}), times the upstream; of a mean divided by n",
+        "target": "2 × ({target} - {self}), times the upstream; of a mean divided by n",
+    },
+    "NllLoss": {
+        "self": "-w at each target (w: the weight of its class, or 1), 0 elsewhere, times the "
+        "upstream; of a mean divided by Σw"
+    },
+    "LinalgVectorNorm": {"self": "of the 2-norm: upstream × {self}/‖{self_}‖"},
     "Logsumexp": {"self": "upstream × softmax({self_})"},
     "Split": _JOINED,
     "Unbind": _JOINED,
@@ -157,37 +189,6 @@ LINEAR: dict[str, dict[str, str]] = {
     },
 }
 """What is sent to an operand, where that is not a factor for each element."""
-
-CHOOSING = ("Max", "Min", "Median", "Nanmedian")
-"""Operations that take one element along a dim, or of all elements, by another formula."""
-
-BY_FORMULA = {
-    "evenly_distribute_backward": "the upstream at the element that was taken, shared with all "
-    "that equal it, 0 elsewhere",
-    "value_selecting_reduction_backward_symint": f"{_TAKEN}; of equal ones only one was taken",
-}
-"""What they send, by the function of torch's formula."""
-
-_AT_TARGETS = "at each target (w: the weight of its class, or 1), 0 elsewhere, times the upstream"
-
-DEPENDENT: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
-    "MseLoss": (
-        "reduction",
-        {
-            "self": dict.fromkeys("02", "2 × ({self} - {target}), times the upstream")
-            | {"1": "2 × ({self} - {target})/n, times the upstream"},
-            "target": dict.fromkeys("02", "-2 × ({self} - {target}), times the upstream")
-            | {"1": "-2 × ({self} - {target})/n, times the upstream"},
-        },
-    ),
-    "NllLoss": (
-        "reduction",
-        {"self": dict.fromkeys("02", f"-w {_AT_TARGETS}") | {"1": f"-w/Σw {_AT_TARGETS}"}},
-    ),
-    "LinalgVectorNorm": ("ord", {"self": {"2": "upstream × {self}/‖{self_}‖"}}),
-}
-"""The same where it depends on a number that the node saved: its name, and the texts by its value.
-A loss is reduced not at all (0), to the mean (1) or to the sum (2)."""
 
 HOLOMORPHIC = {
     *("Add", "Sub", "Rsub", "Mul", "Div", "Neg", "Clone", "Alias", "Reciprocal", "Pow"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from gradscope.model.explanation import Explanation, Ways
+from gradscope.model.explanation import End, Explanation
 from gradscope.model.report import Report
 from gradscope.model.studies import Checks
 from tests import beside
@@ -63,14 +63,12 @@ class Examined(beside.Examined):
         told = report.explanation
         assert told is not None
         pairs = paired(report, expected)
-        for ways in told.ways:
-            assert ways.leaf is not None
-            node = report.graph.leaves[ways.leaf].node
-            wanted = expected.upstream.get(pairs[node], (None,))[0]
+        for column, end in enumerate(told.ends):
+            wanted = expected.upstream.get(pairs[end.node], (None,))[0]
             if wanted is not None:
                 slack = partial(plain.rounding, self.case)
-                self.counts["ways"] += along_paths(ways, wanted, slack)
-                self.counts["weights"] += weighted(told, ways.leaf, wanted, slack)
+                self.counts["ways"] += along_paths(end, wanted, slack)
+                self.counts["weights"] += weighted(told, column, wanted, slack)
         slack = partial(plain.rounding, self.case)
         self.counts["steps"] += sum(
             stepped(report, step.node, pairs, expected, slack) for step in told.steps
@@ -97,28 +95,27 @@ def adds_up(parts: list[torch.Tensor], wanted: torch.Tensor, slack: Slack) -> No
             assert abs(found - one) <= 10 * slack(), (parts, wanted)
 
 
-def along_paths(ways: Ways, wanted: torch.Tensor, slack: Slack) -> int:
+def along_paths(end: End, wanted: torch.Tensor, slack: Slack) -> int:
     """What comes along all paths adds up to the gradient; 1 where that could be seen."""
-    amounts = [path.contribution for path in ways.paths] + ([ways.rest] if ways.rest else [])
+    amounts = [path.contribution for path in end.paths] + ([end.rest] if end.rest else [])
     rows = [found for one in amounts if (found := row(one)) is not None]
-    if ways.why or not amounts or wanted.is_complex():
+    if end.why or not amounts or wanted.is_complex():
         return 0
     if len(rows) == len(amounts):
         adds_up(rows, wanted, slack)
     elif len(amounts) == 1:
         norm = float(torch.linalg.vector_norm(flat(wanted)))
-        assert close(float(amounts[0].norm), norm, norm)
+        assert close(float(amounts[0].norm or 0), norm, norm)
     else:
         return 0
     return 1
 
 
-def weighted(told: Explanation, leaf: int, wanted: torch.Tensor, slack: Slack) -> int:
+def weighted(told: Explanation, column: int, wanted: torch.Tensor, slack: Slack) -> int:
     """Weight times derivative adds up to the gradient; 1 where that could be seen."""
     weights = told.weights
     if weights is None or weights.why or not weights.terms or wanted.is_complex():
         return 0
-    column = weights.leaves.index(leaf)
     rows = [row(term.derivatives[column]) for term in weights.terms]
     scaled = [
         float(term.weight) * found

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from gradscope.errors import CaptureError
 from gradscope.graphing.study import LiveGraph, leaves_of, named_place
-from gradscope.model.explanation import MadeTensor, Ways
+from gradscope.model.explanation import End
 from gradscope.model.report import Graph
 from gradscope.model.request import Explain
 
@@ -15,21 +14,6 @@ MOST_LEAVES = 8
 
 SMALL_GRAPH = 40
 """Nodes up to which all leaves are explained unasked."""
-
-
-class End(NamedTuple):
-    """A tensor whose gradient is explained: a leaf, by its index in the graph's table, or one that
-    a node made."""
-
-    name: str
-    node: int
-    leaf: int | None = None
-    tensor: MadeTensor | None = None
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Its node, and which of that node's outputs it is."""
-        return self.node, 0 if self.tensor is None else self.tensor.output
 
 
 def chosen_ends(live: LiveGraph, asked: Explain) -> list[End]:
@@ -54,7 +38,7 @@ def _chosen_leaves(graph: Graph, asked: Explain) -> list[int]:
 
 def _of_leaf(graph: Graph, leaf: int) -> End:
     record = graph.leaves[leaf]
-    return End(record.name, record.node, leaf)
+    return End(record.node, 0, record.name, leaf)
 
 
 def _farthest(graph: Graph) -> int:
@@ -66,7 +50,7 @@ def _farthest(graph: Graph) -> int:
 
 
 def steps_told(
-    graph: Graph, between: Sequence[int], found: Sequence[Ways], everything: bool
+    graph: Graph, between: Sequence[int], found: Sequence[End], everything: bool
 ) -> Sequence[int]:
     """The nodes that get a step, of those between the roots and some ends: all of a small graph,
     else those on the paths that are told."""
@@ -74,7 +58,7 @@ def steps_told(
         return between
     paths = (path for one in found for path in one.paths)
     told = {graph.edges[edge].source for path in paths for edge in path.edges}
-    return sorted(told) or (between[:SMALL_GRAPH] if found else [])
+    return sorted(told) or (between if found else [])
 
 
 def fitting(graph: Graph, paths: Sequence[Sequence[int]]) -> list[int]:
@@ -96,10 +80,9 @@ def _named(live: LiveGraph, name: str) -> End:
     leaves = [at for at, leaf in enumerate(graph.leaves) if leaf.node == node]
     if leaves:
         return _of_leaf(graph, leaves[0])
-    info = graph.nodes[node].output(output)
     if place in {(root.node, root.output) for root in graph.roots}:
         what = f"{name} is the root itself"
         raise CaptureError(what, f"name what it was made from: {leaves_of(graph)}")
-    if info is None:
+    if graph.nodes[node].output(output) is None:
         raise CaptureError(f"torch does not say what {name} is", f"leaves: {leaves_of(graph)}")
-    return End(name, node, tensor=MadeTensor(node, output, name, info))
+    return End(node, output, name)

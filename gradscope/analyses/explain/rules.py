@@ -20,12 +20,13 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from gradscope.analyses.explain.pull import Puller, backward_code
+from gradscope.autograd import saved
 from gradscope.autograd.nodes import is_nested, op_name, outputs_of, slots_of
-from gradscope.autograd.numbers import SMALL, plain
-from gradscope.autograd.summary import flat_values, measure
+from gradscope.autograd.numbers import SMALL, plain, shortest
+from gradscope.autograd.summary import flat_values, name_of
 from gradscope.handlers import let_pass
-from gradscope.model.explanation import Amount, DerivativeRule, Formula, Listing, Local
-from gradscope.model.plain import Number, number
+from gradscope.model.explanation import DerivativeRule, Formula, Listing, Local
+from gradscope.model.plain import GradientInfo, Number, number
 from gradscope.notation.operands import parameters
 from gradscope.recording.source import Sources
 
@@ -145,12 +146,17 @@ class Rules:
 
 
 def constants(node: Any) -> tuple[tuple[str, Number], ...]:
-    """The plain numbers among what a node saved: an exponent, a dimension, a slope; a switch is 1
-    or 0."""
+    """The numbers among what a node saved: an exponent, a dimension, a slope, a factor; a switch
+    is 1 or 0."""
     found: list[tuple[str, Number]] = []
     for slot in slots_of(node.__class__):
+        name = slot.removeprefix("_saved_")
         # Tensors have a second, raw attribute; reading theirs may run code of the program.
-        if hasattr(type(node), slot.replace("_saved_", "_raw_saved_", 1)):
+        if hasattr(type(node), f"_raw_saved_{name}"):
+            factor = saved.value(node, name)
+            if factor is not None and not factor.dim() and not factor.is_complex():
+                single = factor.dtype is torch.float32
+                found.append((name, shortest(float(factor.detach()), single)))
             continue
         try:
             value = getattr(node, slot)
@@ -159,7 +165,7 @@ def constants(node: Any) -> tuple[tuple[str, Number], ...]:
         if type(value) in (bool, int, float):
             # Torch keeps a dimension such as -1 as the unsigned number it wraps around to.
             signed = value - 2**64 if value >= 2**63 else value
-            found.append((slot.removeprefix("_saved_"), number(float(signed))))
+            found.append((name, number(float(signed))))
     return tuple(found)
 
 
@@ -227,19 +233,13 @@ def _is_diagonal(matrix: torch.Tensor) -> bool:
     return not bool(beside.masked_fill(beside.isnan() & infinite, 0).any())
 
 
-def amount(tensor: torch.Tensor, keep: int = SMALL) -> Amount:
-    """Norm and, for at most ``keep`` elements, values of a tensor of any shape; those of a complex
-    one are pairs."""
-    info = measure(tensor, keep)
-    return Amount("NaN" if info.norm is None else info.norm, info.values)
-
-
 def elements(like: Any) -> int:
     """Of a leaf, which may be nested and have no shape, or of torch's description of a gradient."""
     return like.numel() if isinstance(like, torch.Tensor) else math.prod(like.shape)
 
 
-def zero(like: Any, keep: int = SMALL) -> Amount:
-    """The amount of a gradient that never arrived."""
-    numbers = elements(like) * (2 if like.dtype.is_complex else 1)
-    return Amount(0.0, (0.0,) * numbers if elements(like) <= keep else None)
+def zero(like: Any, keep: int) -> GradientInfo:
+    """A gradient that never arrived, as numbers; its values where these are at most so many."""
+    size, dtype = elements(like), name_of(like.dtype)
+    values = (0.0,) * (2 * size if like.dtype.is_complex else size) if size <= keep else None
+    return GradientInfo("zero", 0.0, dtype=dtype, values=values)

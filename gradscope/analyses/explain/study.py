@@ -10,18 +10,17 @@ node only the partial paths that carry most are followed further.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-import msgspec
 import torch
+from msgspec.structs import replace
 
 from gradscope.analyses.explain.asked import (
     SMALL_GRAPH,
-    End,
     chosen_ends,
     fitting,
     steps_told,
@@ -34,19 +33,21 @@ from gradscope.analyses.explain.pull import (
     check_numbers,
     summed,
 )
-from gradscope.analyses.explain.rules import Rules, amount, constants, local_derivatives
-from gradscope.analyses.explain.weights import Product, Seeds
+from gradscope.analyses.explain.rules import Rules, constants, local_derivatives
+from gradscope.analyses.explain.weights import Seeds, weights
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
+from gradscope.autograd.summary import measure
 from gradscope.graphing.study import LiveGraph, require_node
 from gradscope.graphing.watched_call import fits, initial
-from gradscope.model.explanation import ChainStep, Explanation, Path, Ways, digits
+from gradscope.model.explanation import ChainStep, End, Explanation, Path
+from gradscope.model.plain import number
 from gradscope.model.report import Graph
 from gradscope.model.request import Explain
 
 MOST_STEPS = 2_000
-"""Steps explained at most, the first and the last."""
+"""Steps explained at most with everything, the first and the last; else as many as are small."""
 
 
 def study(live: LiveGraph, asked: Explain) -> Explanation:
@@ -81,63 +82,63 @@ class _Study:
             steps = [] if at_leaf else [self._step(asked.node)]
             return Explanation(tuple(steps), tuple(self.rules.rules), node=asked.node)
         ends = chosen_ends(self.live, asked)
-        leaves = tuple(end.leaf for end in ends if end.leaf is not None)
         if not all(map(fits, self.live.roots, self.live.gradients)):
             # No pass starts, so there is nothing to multiply; the report says what does not fit.
-            return Explanation((), (), leaves, asked=asked.leaf is not None)
-        places = dict(end.place for end in ends)
+            return Explanation((), (), tuple(ends), asked=asked.leaf is not None)
+        places = {end.node: end.output for end in ends}
         edges = self.graph.edges_to(places)
         between = Puller(self.live.probe.walked, self.roots, edges)
         starts: Seeds = []
-        found: tuple[Ways, ...] = ()
+        is_followed = False
         try:
             starts = self._seeds()
-            if starts and self.is_given:
-                found = self._ways(between, starts, places, ends)
+            is_followed = bool(starts) and self.is_given
+            if is_followed:
+                ends = self._followed(between, starts, places, ends)
         except CannotCall as error:
-            found = tuple(Ways(end.leaf, "0", why=str(error)) for end in ends)
+            ends = [replace(end, count=0.0, why=str(error)) for end in ends]
         inner = sorted({self.graph.edges[edge].source for edge in edges})
-        told = steps_told(self.graph, inner, found, asked.everything)
-        if len(told) > MOST_STEPS:
-            told = [*told[: MOST_STEPS // 2], *told[-MOST_STEPS // 2 :]]
+        told = steps_told(self.graph, inner, ends, asked.everything)
+        half = (MOST_STEPS if asked.everything else SMALL_GRAPH) // 2
+        if len(told) > 2 * half:
+            told = [*told[:half], *told[-half:]]
         steps = list(map(self._step, told))
-        product = Product(between, starts, ends, asked.jacobian, bool(found))
+        given = weights(between, starts, ends, asked.jacobian, is_followed) if starts else None
         return Explanation(
             steps=tuple(steps),
             rules=tuple(self.rules.rules),
-            leaves=leaves,
-            ways=found,
-            weights=product.weights() if starts else None,
+            ends=tuple(ends),
+            weights=given,
             asked=asked.leaf is not None,
             jacobian=asked.jacobian,
             everything=asked.everything,
-            tensor=next((end.tensor for end in ends), None),
         )
 
-    def _ways(
+    def _followed(
         self, puller: Puller, seeds: Seeds, places: Mapping[int, int], ends: Sequence[End]
-    ) -> tuple[Ways, ...]:
-        """The paths to the chosen ends."""
+    ) -> list[End]:
+        """The chosen ends with the paths to them."""
         numbers = counts(self.graph, [place for place, _ in seeds])
+        ends = [replace(end, count=number(numbers[end.node, end.output])) for end in ends]
         try:
             followed = paths_followed(puller, seeds, places)
             whole = {place: {WHOLE: one} for place, one in summed(seeds).items()}
             totals = brought(puller, whole, places)
         except CannotCall as error:
-            return tuple(Ways(end.leaf, digits(numbers[end.place]), why=str(error)) for end in ends)
+            return [replace(end, why=str(error)) for end in ends]
         found = []
         for end in ends:
-            paths, count = followed[end.node], numbers[end.place]
+            paths = followed[end.node]
             total = totals.get(end.node, {}).get(WHOLE)
             # In a large graph only those whose steps are told, so that the others are the rest.
             if len(self.graph.nodes) > SMALL_GRAPH and not self.asked.everything:
                 paths = [paths[at] for at in fitting(self.graph, [one.edges() for one in paths])]
-            listed = tuple(Path(one.root, one.edges(), amount(one.gradient)) for one in paths)
+            listed = tuple(Path(one.root, one.edges(), measure(one.gradient)) for one in paths)
             rest = None
-            if len(paths) < count and total is not None:
-                rest = amount(total - sum(one.gradient for one in paths))
-            found.append(Ways(end.leaf, digits(count), listed, rest))
-        return tuple(found)
+            if len(paths) < numbers[end.node, end.output] and total is not None:
+                rest = measure(total - sum(one.gradient for one in paths))
+            found.append(replace(end, paths=listed, rest=rest))
+        return found
 
     def _seeds(self) -> Seeds:
         """Where backward starts and with what: for the rows of a Jacobian alone with zeros; empty
@@ -179,8 +180,8 @@ class _Study:
         try:
             found = local_derivatives(self.puller, number)
         except CannotCall as error:
-            return msgspec.structs.replace(step, why=str(error))
-        return msgspec.structs.replace(step, locals=found)
+            return replace(step, why=str(error))
+        return replace(step, locals=found)
 
 
 LARGE = 200
@@ -208,10 +209,13 @@ class _Partial(NamedTuple):
         return tuple(reversed(found))
 
 
-def counts(graph: Graph, started: Sequence[Place]) -> Mapping[Place, int]:
+def counts(graph: Graph, started: Sequence[Place]) -> Mapping[Place, float]:
     """For every output of a node the number of paths that lead to it from the roots; 0 for none."""
-    found = Counter(started)
-    to_node = Counter(node for node, _ in started)
+    found: dict[Place, float] = defaultdict(float)
+    to_node: dict[int, float] = defaultdict(float)
+    for node, output in started:
+        found[node, output] += 1
+        to_node[node] += 1
     for edge in graph.edges:  # sorted by source, which is a topological order
         found[edge.target, edge.output] += to_node[edge.source]
         to_node[edge.target] += to_node[edge.source]
@@ -232,14 +236,14 @@ def paths_followed(
     for root, ((node, output), gradient) in enumerate(seeds):
         waiting[node].append((output, _Partial(root, -1, None, gradient, _norm(gradient))))
     found: dict[int, list[_Partial]] = defaultdict(list)
-    for number in range(len(puller.walked.nodes)):
-        arrived = sorted(waiting.pop(number, []), key=lambda one: -one[1].norm)
-        if number in ends:
-            paths = (partial for output, partial in arrived if output == ends[number])
-            found[number] = list(islice(paths, most))
+    for place in range(len(puller.walked.nodes)):
+        arrived = sorted(waiting.pop(place, []), key=lambda one: -one[1].norm)
+        if place in ends:
+            paths = (partial for output, partial in arrived if output == ends[place])
+            found[place] = list(islice(paths, most))
             continue
         for output, partial in arrived[:most]:
-            for edge, one in puller.call(number, {output: partial.gradient}).items():
+            for edge, one in puller.call(place, {output: partial.gradient}).items():
                 target, at = puller.walked.edges[edge][2:]
                 further = _Partial(partial.root, edge, partial, one, _norm(one))
                 waiting[target].append((at, further))

@@ -6,19 +6,18 @@ Row i of the Jacobian is what arrives at the leaves when element i of the root a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-import msgspec
 import torch
+from msgspec.structs import replace
 
-from gradscope.analyses.explain.asked import End
 from gradscope.analyses.explain.lockstep import Carried, brought
 from gradscope.analyses.explain.pull import CannotCall, Place, Puller
-from gradscope.analyses.explain.rules import amount, elements, zero
+from gradscope.analyses.explain.rules import elements, zero
 from gradscope.autograd.numbers import SMALL, shortest
+from gradscope.autograd.summary import measure
 from gradscope.errors import CaptureError
-from gradscope.model.explanation import Amount, Term, Weights
+from gradscope.model.explanation import End, Term, Weights
 from gradscope.words import option
 
 MOST_TERMS = 16
@@ -30,75 +29,56 @@ LARGEST_SIDE = 24
 Seeds = Sequence[tuple[Place, torch.Tensor]]
 
 
-@dataclass(frozen=True)
-class Product:
-    """A vector-Jacobian product to be written out: the seeds, its ends, and what calls the nodes
-    between.
+def weights(
+    puller: Puller, seeds: Seeds, ends: Sequence[End], jacobian: bool, is_given: bool
+) -> Weights:
+    """The terms of a vector-Jacobian product; none of very many.
 
-    ``jacobian``: every row of it.  ``is_given``: the seeds are a gradient, and not only a start for
-    each row."""
+    Args:
+        puller: calls the nodes between the roots and the ends.
+        seeds: what backward starts with.
+        ends: the tensors to derive by.
+        jacobian: every row of it is asked for.
+        is_given: the seeds are a gradient, and not only a start for each row.
 
-    puller: Puller
-    seeds: Seeds
-    ends: Sequence[End]
-    jacobian: bool
-    is_given: bool
-
-    def weights(self) -> Weights:
-        """The terms of the sum; none of very many.
-
-        Raises:
-            CaptureError: when a whole Jacobian was asked for and is too large to read.
-        """
-        total = sum(gradient.numel() for _, gradient in self.seeds)
-        told = Weights(tuple(end.leaf for end in self.ends), total, is_given=self.is_given)
-        if self.jacobian:
-            _refuse_large(self.puller, self.seeds, self.ends)
-        if any(gradient.is_complex() for _, gradient in self.seeds):
-            return msgspec.structs.replace(told, why="the root is complex")
-        if total > MOST_TERMS and not self.jacobian:
-            return told
-        sizes = enumerate(gradient.numel() for _, gradient in self.seeds)
-        shown = [(root, element) for root, size in sizes for element in range(size)]
-        try:
-            found = brought(self.puller, self._pieces(shown), dict(end.place for end in self.ends))
-        except CannotCall as error:
-            return msgspec.structs.replace(told, why=str(error))
-        terms = tuple(
-            self._term(*one, self._derivatives(found, piece)) for piece, one in enumerate(shown)
-        )
-        return msgspec.structs.replace(told, terms=terms)
-
-    def _pieces(self, shown: Sequence[tuple[int, int]]) -> Mapping[Place, Carried]:
-        """Each of these elements alone, given 1."""
-        found: dict[Place, Carried] = defaultdict(dict)
-        for piece, (root, element) in enumerate(shown):
-            place, gradient = self.seeds[root]
-            one = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
-            one.view(-1)[element] = 1
-            found[place][piece] = one
-        return found
-
-    def _term(self, root: int, element: int, derivatives: tuple[Amount, ...]) -> Term:
-        """An element of a root with its weight."""
-        gradient = self.seeds[root][1]
-        given = float(gradient.detach().reshape(-1)[element])
-        weight = shortest(given, gradient.dtype is torch.float32)
-        return Term(root, element, weight, derivatives)
-
-    def _derivatives(self, found: Mapping[int, Carried], piece: int) -> tuple[Amount, ...]:
-        """What a piece brings to each end."""
-        amounts, keep = [], LARGEST_SIDE if self.jacobian else SMALL
-        for end in self.ends:
-            known, like = found.get(end.node, {}).get(piece), self.puller.shape(*end.place)
-            amounts.append(zero(like, keep) if known is None else amount(known, keep))
-        return tuple(amounts)
+    Raises:
+        CaptureError: when a whole Jacobian was asked for and is too large to read.
+    """
+    told = Weights(sum(gradient.numel() for _, gradient in seeds), is_given=is_given)
+    if jacobian:
+        _refuse_large(puller, told.total, seeds, ends)
+    if any(gradient.is_complex() for _, gradient in seeds):
+        return replace(told, why="the root is complex")
+    if told.total > MOST_TERMS and not jacobian:
+        return told
+    # Each element of a root alone, given 1.
+    shown = [(root, at) for root, (_, one) in enumerate(seeds) for at in range(one.numel())]
+    pieces: dict[Place, Carried] = defaultdict(dict)
+    for piece, (root, element) in enumerate(shown):
+        place, gradient = seeds[root]
+        one = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
+        one.view(-1)[element] = 1
+        pieces[place][piece] = one
+    try:
+        found = brought(puller, pieces, {end.node: end.output for end in ends})
+    except CannotCall as error:
+        return replace(told, why=str(error))
+    keep, terms = LARGEST_SIDE if jacobian else SMALL, []
+    for piece, (root, element) in enumerate(shown):
+        gradient = seeds[root][1].detach().reshape(-1)
+        weight = shortest(float(gradient[element]), gradient.dtype is torch.float32)
+        amounts = []
+        for end in ends:
+            known = found.get(end.node, {}).get(piece)
+            like = puller.shape(end.node, end.output)
+            amounts.append(zero(like, keep) if known is None else measure(known, keep))
+        terms.append(Term(root, element, weight, tuple(amounts)))
+    return replace(told, terms=tuple(terms))
 
 
-def _refuse_large(puller: Puller, seeds: Seeds, ends: Sequence[End]) -> None:
-    rows = sum(gradient.numel() for _, gradient in seeds)
+def _refuse_large(puller: Puller, rows: int, seeds: Seeds, ends: Sequence[End]) -> None:
     for end in ends:
-        columns = elements(puller.shape(*end.place))
+        columns = elements(puller.shape(end.node, end.output))
         if max(rows, columns) > LARGEST_SIDE:
             first = ",".join("0" * seeds[0][1].dim()) or "ones"
             row = option("gradient", f"onehot:{first}" if rows > 1 else "ones")

@@ -6,13 +6,12 @@ Texts are made visible here; must not know in which order they are put."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 
 from gradscope.escaping import visible
-from gradscope.model.explanation import Amount, ChainStep, Explanation, Local, Term
+from gradscope.model.explanation import ChainStep, End, Explanation, Local, Term
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
 from gradscope.notation.operands import bracketed
@@ -35,6 +34,9 @@ FEW = 9
 MOST_NUMBERS = 16
 """A Jacobian with more is not written out."""
 
+MOST_IN_FULL = 16
+"""More steps than these have a row each."""
+
 BAD = "bold #d0327a"
 
 SINGLE = 1e-4
@@ -43,22 +45,6 @@ HALF = {"float16": 1e-2, "bfloat16": 5e-2}
 
 UNNAMED = "the root"
 """A root that no variable holds."""
-
-
-@dataclass(frozen=True)
-class Goal:
-    """A tensor that is explained: its name, its sign, the line that made it, and what arrived.
-
-    ``leaf`` is its index among the leaves, None where it is none."""
-
-    name: str
-    sign: str
-    node: int
-    output: int
-    tensor: TensorInfo
-    origin: int | None
-    leaf: int | None
-    gradient: GradientInfo | None
 
 
 class Explained(GraphAnswer):
@@ -94,30 +80,13 @@ class Explained(GraphAnswer):
         """The local derivatives by edge and output."""
         return {(one.edge, one.output): one for step in self.answer.steps for one in step.locals}
 
-    @property
-    def ends(self) -> list[Goal]:
-        """The tensors that are explained."""
-        leaves = self.answer.leaves if self.answer.tensor is None else (None,)
-        return [self.end(leaf) for leaf in leaves]
-
-    def end(self, leaf: int | None) -> Goal:
-        """A leaf by its index, or the tensor that is explained instead."""
-        made = self.answer.tensor
-        if leaf is None and made is not None:
-            arrived = self.upstream(made.node, made.output)
-            node = self.graph.nodes[made.node]
-            name, sign = visible(made.name), self.glyphs.op
-            place = (made.node, made.output)
-            return Goal(name, sign, *place, made.info, node.origin, None, arrived)
-        record = self.graph.leaves[leaf or 0]
-        arrived = self.scene.gradients.leaf(leaf or 0) if self.scene.gradients else None
-        name, sign = self.name(record.node), self.glyphs.leaf
-        return Goal(name, sign, record.node, 0, record.tensor, record.origin, leaf, arrived)
-
     @cached_property
     def leading(self) -> set[int]:
-        """The edges of all ways from the roots to the tensors that are explained."""
-        return self.graph.edges_to({end.node: end.output for end in self.ends})
+        """The edges of all ways from the roots to the tensors that are explained; of one node all
+        that leave it."""
+        if self.answer.node is not None:
+            return {*self.leaving[self.answer.node]}
+        return self.graph.edges_to({end.node: end.output for end in self.answer.ends})
 
     @cached_property
     def precision(self) -> float:
@@ -131,9 +100,9 @@ class Explained(GraphAnswer):
         return self.answer.everything or self.options.folding.all
 
     @property
-    def is_hooked(self) -> bool:
-        """Whether hooks of the program replaced a gradient on its way."""
-        return self.backward is not None and bool(self.backward.altered)
+    def is_long(self) -> bool:
+        """Whether there are so many steps that each has a row."""
+        return len(self.answer.steps) > MOST_IN_FULL and not self.everything
 
     def edge(self, number: int) -> Edge:
         """An edge of the graph."""
@@ -147,24 +116,26 @@ class Explained(GraphAnswer):
         """The gradient that a node received for an output."""
         return self.backward.at(node, output) if self.backward else None
 
-    def seeds(self, node: int, output: int) -> list[GradientInfo]:
-        """The gradients that were fed in at a place."""
-        if self.backward is None:
-            return []
-        return [
-            self.backward.gradients[entry]
-            for root, entry in zip(self.graph.roots, self.backward.seeds, strict=True)
-            if (root.node, root.output) == (node, output)
-        ]
+    def arrived(self, end: End) -> GradientInfo | None:
+        """The gradient of a tensor that is explained; None where no pass was made."""
+        if end.leaf is None:
+            return self.upstream(end.node, end.output)
+        return self.scene.gradients.leaf(end.leaf) if self.scene.gradients else None
 
     # ------------------------------------------------------------------ names
 
     def name(self, node: int) -> str:
         """What is explained, and a leaf, by its name; another node by its number: ``#3``."""
-        leaf, made = self.leaf_at.get(node), self.answer.tensor
-        if made is not None and made.node == node:
-            return visible(made.name)
-        return visible(leaf.names[0]) if leaf is not None and leaf.names else f"#{node}"
+        ends = {end.node: end.name for end in self.answer.ends if end.leaf is None}
+        leaf = self.leaf_at.get(node)
+        return visible(ends.get(node) or (leaf.names[0] if leaf and leaf.names else f"#{node}"))
+
+    def to(self, edge: int) -> str:
+        """Where an edge leads; with the number of the operand, ``[1] a``, where that alone tells
+        two of them apart."""
+        place = self.edge(edge)
+        target = Counter(self.edge(one).target for one in self.leaving[place.source])
+        return f"[{place.slot}] " * (target[place.target] > 1) + self.name(place.target)
 
     def title(self, node: Node) -> str:
         """``Mul`` of ``MulBackward0``; a custom Function's class; what is opaque is marked."""
@@ -190,10 +161,15 @@ class Explained(GraphAnswer):
         """``y[2]``, ``z[0,1]``, or the root itself where it is one number."""
         root = self.graph.roots[term.root]
         shape = self.shape(root.node, root.output) or ()
-        label = symbol(self.root_label(term.root))
-        return f"{label}[{index_of(term.element, shape)}]" if shape else label
+        return symbol(self.root_label(term.root)) + index_of(term.element, shape)
 
     # ------------------------------------------------------------------ numbers
+
+    def tensor(self, end: End) -> TensorInfo:
+        """A tensor that is explained."""
+        leaves, nodes = self.graph.leaves, self.graph.nodes
+        made = nodes[end.node].output(end.output) if end.leaf is None else None
+        return made or leaves[end.leaf or 0].tensor
 
     def shape(self, node: int, output: int) -> tuple[int, ...] | None:
         """The shape of a node's output, where it is known."""
@@ -209,8 +185,9 @@ class Explained(GraphAnswer):
         sizes = shape if shape is not None else (len(values),)
         return numbers.tensor(values, sizes, dtype)
 
-    def tensor(self, info: TensorInfo | None) -> str:
+    def value(self, node: int, output: int) -> str:
         """A forward tensor: its values where they are few."""
+        info = self.scene.tensor(node, output)
         return self.values(info.values, info.shape, info.dtype) if info else ""
 
     def gradient(self, info: GradientInfo | None, shape: tuple[int, ...] | None) -> str:
@@ -224,11 +201,6 @@ class Explained(GraphAnswer):
         if word or info.norm is None:
             return word or (NOT_THERE if info.released else "?")
         return f"‖{numbers.number(info.norm)}‖"
-
-    def amount(self, amount: Amount, tensor: TensorInfo) -> str:
-        """The same of an amount, in the shape and dtype of this tensor."""
-        found = self.values(amount.values, tensor.shape, tensor.dtype)
-        return found or f"‖{numbers.number(amount.norm)}‖"
 
     def local(self, local: Local, is_row: bool = False) -> str:
         """A Jacobian: one number, one for each element, in a row if that is asked, or a matrix."""
@@ -244,24 +216,16 @@ class Explained(GraphAnswer):
     ) -> str:
         """A gradient times Jacobians: ``×`` one number or element by element, ``@`` a matrix, where
         everything else stands as one row; "" where any has many numbers."""
-        is_matrix = [not (one.diagonal or one.shape[0] == 1 or is_identity(one)) for one in along]
-        is_row = any(is_matrix)
-        parts = [self.values(info.values, None if is_row and shape else shape, info.dtype)]
-        texts = (
-            self.local(one, is_row) if matrix or not is_identity(one) else "1"
-            for one, matrix in zip(along, is_matrix, strict=True)
-        )
-        factors = list(zip(is_matrix, texts, strict=True))
-        if not all((*parts, *(text for _, text in factors))):
-            return ""
         if any(len(one.values) > MOST_NUMBERS for one in along):
             return ""
-        for (matrix, text), alike in groupby(factors):
-            times = len(list(alike))
-            is_power = times > 2 and not matrix and text != "1" and not self.everything
-            shown = [f"{bracketed(text)}^{times}"] if is_power else [text] * times
-            parts += (f"{'@' if matrix else '×'} {one}" for one in shown)
-        return " ".join(parts)
+        matrices = [not (one.diagonal or one.shape[0] == 1 or is_identity(one)) for one in along]
+        is_row = any(matrices)
+        given = self.values(info.values, None if is_row and shape else shape, info.dtype)
+        texts = ["1" if is_identity(one) else self.local(one, is_row) for one in along]
+        if not all((given, *texts)):
+            return ""
+        signs = ("@" if matrix else "×" for matrix in matrices)
+        return " ".join([given, *(f"{sign} {one}" for sign, one in zip(signs, texts, strict=True))])
 
     # ------------------------------------------------------------------ lines
 
@@ -281,6 +245,18 @@ class Explained(GraphAnswer):
         for number, part in enumerate(wrapped(self.glyphs.text(text), room)):
             yield (first if not number else " " * cells(lead)) + self.paint(part, style)
 
+    def beside(self, label: str, *texts: str) -> Iterator[str]:
+        """A label and texts, side by side as far as they fit a line."""
+        gap, room = "    ", self.options.width - INDENT - LABEL
+        lines: list[str] = []
+        for text in filter(None, texts):
+            if lines and cells(lines[-1]) + len(gap) + cells(text) <= room:
+                lines[-1] += gap + text
+            else:
+                lines.append(text)
+        for number, line in enumerate(lines):
+            yield from self.entry("" if number else label, line)
+
 
 def symbol(label: str) -> str:
     """What a root is called in a formula."""
@@ -288,12 +264,12 @@ def symbol(label: str) -> str:
 
 
 def index_of(place: int, shape: tuple[int, ...]) -> str:
-    """``0,1``: the indices of an element by its place in row-major order."""
-    found = []
+    """``[0,1]``: the indices of an element by its place in row-major order; "" of a single one."""
+    found: list[str] = []
     for size in reversed(shape):
         place, index = divmod(place, max(size, 1))
-        found.append(str(index))
-    return ",".join(reversed(found))
+        found.insert(0, str(index))
+    return f"[{','.join(found)}]" if shape else ""
 
 
 def is_identity(local: Local) -> bool:

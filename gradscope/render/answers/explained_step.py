@@ -13,7 +13,6 @@ from gradscope.model.explanation import ChainStep, Local
 from gradscope.model.report import GradientInfo
 from gradscope.render.answers.explained import (
     BAD,
-    INDENT,
     LABEL,
     MOST_NUMBERS,
     Explained,
@@ -25,19 +24,12 @@ from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, parts
 from gradscope.render.words.text import cells
 from gradscope.simplify.gradients import combine
-from gradscope.words import option
 
 LEFT = 40
 """Cells that three columns of numbers leave to the step and what it computes."""
 
 SILENT = ("none", "not reached")
 """States of a gradient that brings nothing."""
-
-MOST_IN_FULL = 16
-"""More steps than these have a row each."""
-
-MOST_ROWS = 40
-"""Of more steps the first and the last have a row."""
 
 COLUMNS = (
     Column("step", narrowest=16, comfort=24),
@@ -59,9 +51,7 @@ class StepWriter:
         self.record = record
         self.node = explained.graph.nodes[record.node]
         self.wording = Wording(explained, record)
-        leaving = explained.leaving[record.node]
-        is_alone = explained.answer.node is not None
-        self.edges = [edge for edge in leaving if is_alone or edge in explained.leading]
+        self.edges = [edge for edge in explained.leaving[record.node] if edge in explained.leading]
         roots = {root.node for root in explained.graph.roots}
         sign = explained.glyphs.root if record.node in roots else explained.glyphs.op
         self.title = f"{sign} #{record.node} {explained.title(self.node)}"
@@ -79,18 +69,26 @@ class StepWriter:
     def upstream(self) -> str:
         """The same as text."""
         shapes = {output: self.explained.shape(self.node.id, output) for output in self.received}
-        parts = (self.explained.gradient(one, shapes[k]) for k, one in self.received.items())
-        return ", ".join(parts)
+        return ", ".join(self.explained.gradient(x, shapes[k]) for k, x in self.received.items())
 
     def arrivals(self, output: int) -> list[tuple[GradientInfo, str]]:
         """The gradients that were added up for an output, and where each is from."""
-        explained = self.explained
-        found = [(one, "given") for one in explained.seeds(self.node.id, output)]
-        for edge in explained.arriving[self.node.id]:
-            info = explained.on_edge(edge)
-            if info is not None and explained.edge(edge).output == output:
-                found.append((info, f"from #{explained.edge(edge).source}"))
+        explained, here, backward = self.explained, self.node.id, self.explained.backward
+        if backward is None:
+            return []
+        roots = zip(explained.graph.roots, backward.seeds, strict=True)
+        at = [seed for root, seed in roots if (root.node, root.output) == (here, output)]
+        found = [(backward.gradients[seed], "given") for seed in at]
+        for edge in explained.arriving[here]:
+            if explained.edge(edge).output == output:
+                found.append((backward.on_edge(edge), f"from #{explained.edge(edge).source}"))
         return [one for one in found if one[0].state not in SILENT]
+
+    def sent(self, edge: int) -> str:
+        """The gradient along an edge; "" where there is none."""
+        info, place = self.explained.on_edge(edge), self.explained.edge(edge)
+        shape = self.explained.shape(place.target, place.output)
+        return self.explained.gradient(info, shape) if info else ""
 
     # ------------------------------------------------------------------ in full
 
@@ -103,20 +101,21 @@ class StepWriter:
             label = "upstream" if len(self.node.outputs) == 1 else f"upstream{output}"
             yield from explained.entry(label, self._arrived(output))
         for edge in self.edges:
-            yield from self._sent(edge)
+            yield from self._operand(edge)
         if self.record.listing is not None:
             listing = self.record.listing
             yield from explained.entry("backward", f"{visible(listing.file)}:{listing.line}", "dim")
             for text in listing.lines:
                 yield explained.fitted(" " * 15 + explained.glyphs.text(visible(text)), "cyan")
+        elif self.wording.rule.why:
+            yield from explained.entry("formula", visible(self.wording.rule.why), "dim")
         if self.record.why:
             text = f"derivatives cannot be computed here, because {visible(self.record.why)}"
             yield from explained.entry("local", text, BAD)
 
     def _value(self) -> str:
         outputs = range(len(self.node.outputs))
-        scene = self.explained.scene
-        results = [self.explained.tensor(scene.tensor(self.node.id, k)) for k in outputs]
+        results = [self.explained.value(self.node.id, output) for output in outputs]
         if not all(results):
             return ""
         taken = self.wording.taken() if len(results) == 1 else ""
@@ -137,31 +136,24 @@ class StepWriter:
             text = f"{added} = {text}"
         return f"{text}  ({origin})" if origin else text
 
-    def _sent(self, edge: int) -> Iterator[str]:
-        """An operand, the derivative by it, and the product, on as few lines as they fit."""
-        explained = self.explained
-        target = explained.name(explained.edge(edge).target)
-        label = f"→ {target}" if cells(target) < LABEL - 2 else "→ leaf"
-        named = self.wording.named(explained.edge(edge).slot)
-        parts = [named if label == "→ leaf" or named != target else ""]
-        parts += [self.wording.derivative(edge), self._product(edge)]
-        gap, room = "    ", explained.options.width - INDENT - LABEL
-        lines: list[str] = []
-        for part in list(filter(None, parts)) or ["no gradient goes here"]:
-            if lines and cells(lines[-1]) + len(gap) + cells(part) <= room:
-                lines[-1] += gap + part
-            else:
-                lines.append(part)
-        for number, line in enumerate(lines):
-            yield from explained.entry("" if number else label, line)
-
-    # ------------------------------------------------------------------ the product
+    def _operand(self, edge: int) -> Iterator[str]:
+        """An operand, the derivative by it, and the product."""
+        to = self.explained.to(edge)
+        label = f"→ {to}" if cells(to) < LABEL - 2 else "→ leaf"
+        named = self.wording.named(edge)
+        said = (
+            named
+            if label == "→ leaf" or named != self.explained.name(self.explained.edge(edge).target)
+            else ""
+        )
+        words = self.wording
+        told = (said, words.derivative(edge), words.formula(edge), self._product(edge))
+        yield from self.explained.beside(label, *(told if any(told) else ["no gradient goes here"]))
 
     def _product(self, edge: int) -> str:
         """``upstream × local = sent``, as far as these are known and small; without a gradient the
         local Jacobian, where no number says it."""
-        explained = self.explained
-        info, place = explained.on_edge(edge), explained.edge(edge)
+        explained, info = self.explained, self.explained.on_edge(edge)
         if info is None:
             local = None if explained.backward is not None else self.wording.local(edge)
             if local is None or local.diagonal or len(local.values) > MOST_NUMBERS:
@@ -169,21 +161,20 @@ class StepWriter:
             return f"J = {numbers.tensor(local.values, local.shape, 'float32')}"
         if info.state == "not reached" or not self.received:
             return "" if info.state == "not reached" else "nothing arrived, so nothing is sent"
-        sent = explained.gradient(info, explained.shape(place.target, place.output))
+        sent = self.sent(edge)
         products = list(self._products(edge))
         rows = [multiplied(self.received[k].values or (), local) for k, local, _ in products]
         added = total(rows)
-        if not all(text for *_, text in products) or added is None or not info.values:
+        is_known = products and len(products) == len(self.received) and info.values
+        if added is None or not is_known or not all(text for *_, text in products):
             return f"{self.upstream} → {sent}"
         text = " + ".join(text for *_, text in products)
-        if not products or len(products) < len(self.received):
-            return f"{self.upstream} → {sent}"
-        if not agree(added, info.values, explained.precision):
-            result = numbers.tensor(added, (len(added),), "float32")
-            return f"{text} = {result}, but {sent} was sent"
-        if "@" in text and self.wording.is_choice(edge):
-            return f"{self.upstream} → {sent}"  # words said which elements; the matrix says no more
-        return f"{text} = {sent}"
+        if agree(added, info.values or (), explained.precision):
+            # Where words say which elements are taken, a matrix of 0 and 1 says no more.
+            taken = {float(value) for _, local, _ in products for value in local.values} <= {0, 1}
+            is_said = "@" in text and taken and self.wording.derivative(edge)
+            return f"{self.upstream} → {sent}" if is_said else f"{text} = {sent}"
+        return f"{text} = {numbers.tensor(added, (len(added),), 'float32')}, but {sent} was sent"
 
     def _products(self, edge: int) -> Iterator[tuple[int, Local, str]]:
         """For each output that got a gradient its Jacobian, and the product in numbers, "" where
@@ -198,39 +189,39 @@ class StepWriter:
 
     # ------------------------------------------------------------------ as rows
 
-    def rows(self, edges: set[int]) -> Iterator[list[Cell]]:
-        """A row for each of these edges that leaves it."""
+    def rows(self, told: set[int]) -> Iterator[list[Cell]]:
+        """A row for each edge that leads to a node that is told; for all, where none does."""
         explained = self.explained
-        upstream = self._short(self.upstream, list(self.received.values()))
+        above = [*self.received.values()]
         arrived = max((len(self.arrivals(output)) for output in self.received), default=0)
         joins = f"{explained.glyphs.sum}{arrived} " if arrived > 1 else ""
-        words = [(self.title, "bold"), (self.expression, "cyan"), (joins + upstream, "")]
-        place = self.place
-        leaving = [edge for edge in self.edges if edge in edges]
+        upstream = Part(joins + self._short(self.upstream, above))
+        words, place = (
+            [Part(self.title, "bold"), Part(self.expression, "cyan"), upstream],
+            self.place,
+        )
+        among = [edge for edge in self.edges if explained.edge(edge).target in told]
+        leaving = among or self.edges
         for edge in leaving:
-            info, end = explained.on_edge(edge), explained.edge(edge)
-            sent = explained.gradient(info, explained.shape(end.target, end.output)) if info else ""
-            local = self.wording.local(edge)
+            info, local = explained.on_edge(edge), self.wording.local(edge)
             is_factor = local is not None and (local.diagonal or local.shape[0] == 1)
             text = explained.local(local) if local is not None and is_factor else ""
             factor = self._short(f"× {text}" if text else "", [])
-            alike = sum(explained.edge(one).target == end.target for one in leaving) > 1
-            to = f"[{end.slot}] " * alike + explained.name(end.target)
             yield [
-                *(Part(text, style) for text, style in words),
+                *words,
                 factor,
-                to if len(leaving) > 1 else "",
-                self._short(sent, [info] if info else []),
-                "" if factor else ratio(list(self.received.values()), info),
+                explained.to(edge) if len(leaving) > 1 else "",
+                self._short(self.sent(edge), [info] if info else []),
+                "" if factor else ratio(above, info),
                 Part(place, "dim"),
             ]
-            words, place = [("", "")] * 3, ""
+            words, place = [Part("")] * 3, ""
 
     def _short(self, text: str, instead: Sequence[GradientInfo]) -> str:
         """A text that leaves room for others like it, else the norm of all together."""
-        if len(instead) < 2 and cells(text) <= (self.explained.options.width - LEFT) // 3:
+        if cells(text) <= (self.explained.options.width - LEFT) // 3:
             return text
-        whole = combine(list(instead))
+        whole = combine([*instead])
         return f"‖{numbers.number(whole.norm)}‖" if whole and whole.norm is not None else ""
 
 
@@ -255,30 +246,12 @@ def multiplied(upstream: tuple[float | str, ...], local: Local) -> list[float]:
     ]
 
 
-def is_long(explained: Explained) -> bool:
-    """Whether there are so many steps that each has a row."""
-    return len(explained.answer.steps) > MOST_IN_FULL and not explained.everything
-
-
 def as_table(explained: Explained) -> Iterator[str]:
-    """A row for each operand of each step, of too many steps the first and the last."""
+    """A row for each operand of each step."""
     steps = explained.answer.steps
-    told = {step.node for step in steps} | {end.node for end in explained.ends}
-    edges = {
-        number
-        for number in explained.leading
-        if {explained.edge(number).source, explained.edge(number).target} <= told
-    }
-    half = MOST_ROWS // 2
-    left = steps[half:-half] if len(steps) > MOST_ROWS else ()
-    rows: list[list[Cell]] = []
-    for step in steps[:half] if left else steps:
-        rows += StepWriter(explained, step).rows(edges)
-    if left:
-        text = f"… the steps between, #{left[0].node} to #{left[-1].node}"
-        rows.append([Part(f"{text}: {option('all')}", "dim")])
-        rows += (row for step in steps[-half:] for row in StepWriter(explained, step).rows(edges))
+    told = {step.node for step in steps} | {end.node for end in explained.answer.ends}
+    rows = [row for step in steps for row in StepWriter(explained, step).rows(told)]
     yield from explained.table(COLUMNS, rows)
-    if any(len(row) > 1 and parts(row[2])[0].text.startswith(explained.glyphs.sum) for row in rows):
+    if any(parts(row[2])[0].text.startswith(explained.glyphs.sum) for row in rows):
         text = "Σ2: two gradients arrive, also those of other paths, and are added up"
         yield explained.fitted(text, "dim")

@@ -1,4 +1,4 @@
-"""The gradient argument as weights, in words and as a table; and the whole Jacobian as a matrix.
+"""The gradient argument as weights, in words, and the Jacobian whose rows it weighs.
 
 Must not know of steps or paths."""
 
@@ -10,27 +10,20 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from gradscope.escaping import visible
-from gradscope.model.explanation import Amount, Weights
-from gradscope.model.plain import Number
+from gradscope.model.explanation import End, Weights
 from gradscope.render.answers.explained import (
     BAD,
     INDENT,
     UNNAMED,
     Explained,
-    Goal,
     index_of,
     symbol,
     total,
 )
 from gradscope.render.words import numbers
-from gradscope.render.words.table import GAP, Column, Part
+from gradscope.render.words.table import GAP
 from gradscope.render.words.text import cells
 from gradscope.words import either
-
-
-def _row_of(values: Sequence[Number]) -> str:
-    return f"[{', '.join(map(numbers.element, values))}]"
-
 
 MOST_IN_SUM = 4
 """Terms that the sum is written out with."""
@@ -42,68 +35,63 @@ class WeightWriter:
     def __init__(self, explained: Explained, weights: Weights) -> None:
         self.explained = explained
         self.weights = weights
+        self.terms = weights.terms
         self.graph = explained.graph
-        self.ends = [explained.end(leaf) for leaf in weights.leaves]
+        self.label = explained.roots
 
-    def parts(self) -> Iterator[list[str]]:
-        """The words, then a table for each leaf; each part a list of lines."""
-        yield list(self._told())
-        shown = self.weights.is_given and self.weights.terms
-        if shown and not self.explained.answer.jacobian and not self.is_plain():
-            for column, end in enumerate(self.ends):
-                yield list(self._table(column, end))
-
-    def _told(self) -> Iterator[str]:
-        explained = self.explained
-        if self.weights.why:
-            text = f"The weights cannot be shown, because {self.weights.why}."
-            yield from explained.wrapped(text, BAD)
+    def lines(self) -> Iterator[str]:
+        """The words, then the Jacobian by each tensor that is explained."""
+        explained, weights = self.explained, self.weights
+        if weights.why:
+            text = f"The weights cannot be shown, because {weights.why}."
+            yield from (*explained.wrapped(text, BAD), "")
             return
-        if not self.weights.total:
+        if not weights.total:
             has = "has no element" if len(self.graph.roots) == 1 else "have no elements"
             text = f"{has}, so there is nothing to weigh: every gradient is 0."
-            yield from explained.wrapped(f"{explained.roots} {text}")
+            yield from (*explained.wrapped(f"{self.label} {text}"), "")
             return
-        if not self.weights.is_given:
-            yield from self._jacobians()
+        # Of one number that is given 1 there is nothing to weigh.
+        is_plain = weights.total == 1 and [float(term.weight) for term in self.terms] == [1.0]
+        if weights.is_given:
+            yield from (*(self._start() if is_plain else self._words()), "")
+        if explained.answer.jacobian or not is_plain:
+            for column, end in enumerate(explained.answer.ends):
+                yield from self._jacobian(column, end)
+        if not weights.is_given:
             way = either("--gradient V", "gradient=v")
             text = f"{way} gives each row a weight, as backward does: v @ J"
-            yield from explained.wrapped(text, "dim")
-            return
-        if self.is_plain():
-            label = explained.root_label(0)
-            start = "1" if label == UNNAMED else f"∂{label}/∂{label} = 1"
-            yield from explained.wrapped(f"{label} is one number: backward starts with {start}.")
-        else:
-            yield from self._words()
-        if self.explained.answer.jacobian:
-            yield ""
-            yield from self._jacobians()
-
-    def is_plain(self) -> bool:
-        """Whether there is nothing to weigh: one number, and the gradient is 1."""
-        terms = self.weights.terms
-        return self.weights.total == 1 and [float(term.weight) for term in terms] == [1.0]
+            yield from (*explained.wrapped(text, "dim"), "")
 
     # ------------------------------------------------------------------ in words
 
+    def _start(self) -> list[str]:
+        start = "1" if self.label == UNNAMED else f"∂{self.label}/∂{self.label} = 1"
+        return self.explained.wrapped(f"{self.label} is one number: backward starts with {start}.")
+
     def _words(self) -> Iterator[str]:
-        explained = self.explained
-        count = self.weights.total
-        label = self.explained.roots
-        have = "has" if len(self.graph.roots) == 1 else "have"
-        text = f"{label} {have} {count:,} elements. The gradient given holds a weight v[i] for "
-        text += f"each of them{self._given()}."
-        if count == 1 and self.weights.terms:
-            given = numbers.element(self.weights.terms[0].weight)
+        explained, terms, label = self.explained, self.terms, self.label
+        if self.weights.total == 1 and terms:
+            given = numbers.element(terms[0].weight)
             text = f"{label} is one number, and the gradient given, {given}, is its weight."
+        else:
+            have = "has" if len(self.graph.roots) == 1 else "have"
+            text = f"{label} {have} {self.weights.total:,} elements. The gradient given holds a "
+            text += f"weight v[i] for each of them{self._given()}."
         yield from explained.wrapped(f"{text} Backward computes the derivative of")
         yield from explained.wrapped(f"L = {self._sum()}", "bold", indent=4)
-        yield from explained.wrapped(self._meaning())
+        each = [f"{numbers.element(t.weight)} is ∂L/∂{explained.element(t)}" for t in terms[:3]]
+        each = each or [f"v[i] is ∂L/∂{symbol(label)}[i]"]
+        more = ", and so on" if len(terms) > len(each) else ""
+        text = f"So {', '.join(each)}{more}: how much L changes with "
+        text += f"{'that element' if self.weights.total > 1 else 'it'}. L need not exist here: in "
+        text += f"a training it is the loss, and what comes after {label} sends these weights back."
+        yield from explained.wrapped(f"{text}{self._special()}")
 
     def _given(self) -> str:
-        if self.weights.terms:
-            return f": v = {_row_of([term.weight for term in self.weights.terms])}"
+        if self.terms:
+            weights = [term.weight for term in self.terms]
+            return f": v = {numbers.tensor(weights, (len(weights),), 'float32')}"
         backward = self.explained.backward
         norms = [backward.gradients[entry].norm for entry in backward.seeds] if backward else []
         if not norms or None in norms:
@@ -111,11 +99,10 @@ class WeightWriter:
         return f", ‖v‖ = {numbers.number(math.hypot(*(float(one or 0) for one in norms)))}"
 
     def _sum(self) -> str:
-        every = self.weights.terms
-        if not every:
+        if not self.terms:
             label = symbol(self.explained.root_label(0))
             return f"(v * {label}).sum()" + " + …" * (len(self.graph.roots) > 1)
-        terms = [term for term in every if float(term.weight)] or every[:1]
+        terms = [term for term in self.terms if float(term.weight)] or self.terms[:1]
         parts = [
             f"{numbers.element(term.weight)} × {self.explained.element(term)}"
             for term in terms[:MOST_IN_SUM]
@@ -124,154 +111,77 @@ class WeightWriter:
         more = f" + … ({left:,} more)" if left > 0 else ""
         return " + ".join(parts).replace("+ -", "- ") + more
 
-    def _meaning(self) -> str:
-        terms, label = self.weights.terms, self.explained.roots
-        each = [
-            f"{numbers.element(t.weight)} is ∂L/∂{self.explained.element(t)}" for t in terms[:3]
-        ]
-        each = each or [f"v[i] is ∂L/∂{symbol(label)}[i]"]
-        more = ", and so on" if len(terms) > len(each) else ""
-        changes = "that element" if self.weights.total > 1 else "it"
-        meant = (
-            f"So {', '.join(each)}{more}: how much L changes with {changes}. L need not exist here."
-        )
-        if "loss" in label.lower():
-            # What is called so has several elements here, so it is not the loss of a training.
-            such = f", such as (v * {label}).sum()" if label.isidentifier() else ""
-            meant += f" It is one number made of {label}{such}."
-        else:
-            meant += " In a training L is the loss, and the weights come from the steps after "
-            meant += f"{label}."
-        return " ".join(part for part in (meant, self._special()) if part)
-
     def _special(self) -> str:
         """What all ones, and a single one, are used for."""
-        weights = [float(term.weight) for term in self.weights.terms]
-        if len(weights) < 2:
-            return ""
-        if set(weights) == {1.0}:
-            return f"All weights are 1 here, so L is {self._added_up()}."
-        if sorted(weights)[-2:] == [0.0, 1.0] and min(weights) == 0.0:
-            one = self.explained.element(self.weights.terms[weights.index(1.0)])
-            return f"A single 1 picks one row of the Jacobian, here that of {one}."
+        weights = [float(term.weight) for term in self.terms]
+        if len(weights) > 1 and {*weights} == {1.0}:
+            whole = f", {symbol(self.label)}.sum()" if len(self.graph.roots) == 1 else ""
+            return f" All weights are 1 here, so L is the sum of all elements{whole}."
+        if len(weights) > 1 and sorted(weights) == [0.0] * (len(weights) - 1) + [1.0]:
+            one = self.explained.element(self.terms[weights.index(1.0)])
+            return f" A single 1 picks one row of the Jacobian, here that of {one}."
         return ""
 
-    def _added_up(self) -> str:
-        """``y.sum()``, or ``a + b`` of several roots that are one number each."""
-        terms = []
-        for number, root in enumerate(self.graph.roots):
-            label = symbol(self.explained.root_label(number))
-            is_number = not self.explained.shape(root.node, root.output)
-            terms.append(label if is_number else f"{label}.sum()")
-        return " + ".join(terms)
+    # ------------------------------------------------------------------ the Jacobian
 
-    # ------------------------------------------------------------------ the whole Jacobian
+    def _jacobian(self, column: int, end: End) -> Iterator[str]:
+        """The Jacobian by one tensor, the weight beside each row, and below it their product; not
+        of a tensor of many numbers."""
+        explained, terms = self.explained, self.terms
+        rows = [term.derivatives[column] for term in terms]
+        known = [row.values for row in rows if row.values is not None]
+        if len(known) < len(rows) or not known:
+            return
+        name, root = explained.name(end.node), symbol(self.label)
+        root = f"({root})" if len(self.graph.roots) > 1 else root
+        if len({len(row) for row in known}) > 1:
+            text = f"not all numbers of ∂{root}/∂{name} are known"
+            yield from (*explained.wrapped(text, BAD), "")
+            return
+        shape = explained.tensor(end).shape
+        first, rows_of = ["", *map(explained.element, terms)], [*known]
+        weights = [float(term.weight) for term in terms]
+        if self.weights.is_given:
+            scaled = [
+                [weight * float(one) for one in row]
+                for weight, row in zip(weights, known, strict=True)
+            ]
+            first.append("v @ J")
+            rows_of.append(tuple(total(scaled) or ()))
+        texts = zip(*(numbers.each(row, rows[0].dtype) for row in rows_of), strict=True)
+        columns = [[index_of(at, shape), *one] for at, one in enumerate(texts)]
+        size = f"{self.weights.total} × {len(columns)}"
+        product = f"; v @ J is what {name} gets: each row times its weight, added up"
+        title = f"J = ∂{root}/∂{name}{self._second(name)}, {size}: a row for each element of "
+        title += f"{self.label}, a column for each of {name}"
+        title += product * (self.weights.is_given and not column)
+        yield from explained.wrapped(title, "bold")
+        if self.weights.is_given:
+            columns.insert(0, ["v[i]", *map(numbers.element, weights), ""])
+        yield from self._matrix(first, columns)
+        yield ""
 
-    def _jacobians(self) -> Iterator[str]:
-        """The Jacobian by each tensor that is explained, and v @ J where a gradient was given."""
-        for column, end in enumerate(self.ends):
-            yield from [""] * bool(column)
-            rows = [term.derivatives[column].values or () for term in self.weights.terms]
-            if len({len(row) for row in rows}) > 1:
-                text = f"not all numbers of ∂{symbol(self.explained.roots)}/∂{end.name} are known"
-                yield from self.explained.wrapped(text, BAD)
-                continue
-            yield from self._matrix(rows, end)
-            if self.weights.is_given:
-                terms = self.weights.terms
-                scaled = (_scaled(one.weight, one.derivatives[column]).values for one in terms)
-                product = _row_of(total([row or () for row in scaled]) or ())
-                given = _row_of([term.weight for term in terms])
-                yield from self.explained.entry("", f"v @ J = {given} @ J = {product}", "bold")
+    def _second(self, name: str) -> str:
+        """What the Jacobian of a derivative is called."""
+        second = re.fullmatch("∂(.+)/∂(.+)", visible(self.graph.roots[0].label))
+        if second is None:
+            return ""
+        by = f" and {name}" if name != second[2] else ""
+        what = "second derivatives" if by else "Hessian"
+        return f", the {what} of {second[1]} by {second[2]}{by}"
 
-    def _matrix(self, rows: Sequence[Sequence[Number]], end: Goal) -> Iterator[str]:
-        """Numbered columns, as many side by side as there is room for, and the others below."""
-        explained, label = self.explained, self.explained.roots
-        first = re.fullmatch("∂(.+)/∂(.+)", visible(self.graph.roots[0].label))
-        second = ""
-        if first is not None:
-            by = f" and {end.name}" if end.name != first[2] else ""
-            what = "second derivatives" if by else "Hessian"
-            second = f", the {what} of {first[1]} by {first[2]}{by}"
-        text = f"J = ∂{symbol(label)}/∂{end.name}{second}, {len(rows)} × {len(rows[0])}: "
-        text += f"a row for each element of {label}, a column for each of {end.name}"
-        yield from explained.wrapped(text, "bold")
-        labels = [explained.glyphs.text(explained.element(term)) for term in self.weights.terms]
-        lead, shape = INDENT + max(map(cells, labels)), end.tensor.shape
-        heads = [f"[{index_of(place, shape)}]" if shape else "" for place in range(len(rows[0]))]
-        texts = zip(heads, *(map(numbers.element, row) for row in rows), strict=True)
-        columns = [[text.rjust(max(map(cells, one))) for text in one] for one in texts]
-        while columns:
-            ends = accumulate((len(GAP) + cells(one[0]) for one in columns), initial=lead)
-            fitting = max(sum(end <= explained.options.width for end in ends) - 1, 1)
-            beside, columns = columns[:fitting], columns[fitting:]
-            head, *lines = (GAP + GAP.join(line) for line in zip(*beside, strict=True))
-            if shape:
-                yield explained.paint(" " * lead + head, "dim")
-            for name, line in zip(labels, lines, strict=True):
-                yield explained.paint(" " * INDENT + name.ljust(lead - INDENT), "dim") + line
-
-    # ------------------------------------------------------------------ the table of one leaf
-
-    def _table(self, column: int, end: Goal) -> Iterator[str]:
-        """The table of one leaf; where it is too wide, with norms and short titles."""
+    def _matrix(self, first: Sequence[str], columns: Sequence[Sequence[str]]) -> Iterator[str]:
+        """Columns below their titles, as many side by side as there is room for, and the others
+        below; the last line is the product."""
         explained = self.explained
-        name = end.name
-        one = explained.element(self.weights.terms[0])
-        several = f"{symbol(explained.root_label(0))}[i]" if len(self.graph.roots) == 1 else "root"
-        each = one if self.weights.total == 1 else several
-        weight = "weight" if self.weights.total == 1 else "v[i]"
-        slope = f"∂{each}/∂{name}"
-        room = explained.options.width - INDENT
-        titles = (each, weight, slope, f"{weight} × {slope}")
-        rows = [titles, *self._rows(column, end)]
-        if _width(rows) > room:
-            yield from explained.wrapped(f"derivative: {slope}", indent=INDENT)
-            titles = (each, weight, "derivative", f"{weight} × derivative")
-            rows = [titles, *self._rows(column, end, norms=True)]
-        columns = [Column(title, right=place > 0) for place, title in enumerate(titles)]
-        styles = [*[""] * len(self.weights.terms), "bold"]
-        styled = zip(rows[1:], styles, strict=False)
-        cells_of = ([Part(text, style) for text in row] for row, style in styled)
-        yield from explained.table(columns, cells_of, INDENT)
-
-    def _rows(self, column: int, end: Goal, norms: bool = False) -> Iterator[tuple[str, ...]]:
-        """A row for each term, and the sum."""
-
-        def amount_of(amount: Amount) -> str:
-            shown = Amount(amount.norm) if norms else amount
-            return self.explained.amount(shown, end.tensor)
-
-        for term in self.weights.terms:
-            slope = term.derivatives[column]
-            scaled = amount_of(_scaled(term.weight, slope))
-            yield (
-                self.explained.element(term),
-                numbers.element(term.weight),
-                amount_of(slope),
-                scaled,
-            )
-        label = "sum = v @ J" if self.weights.total > 1 else "gradient"
-        added, arrived = self._added(column), end.gradient
-        if added is not None:
-            yield label, "", "", amount_of(Amount(math.hypot(*added), tuple(added)))
-        elif arrived is not None and arrived.norm is not None and not self.explained.is_hooked:
-            yield label, "", "", amount_of(Amount(arrived.norm))
-
-    def _added(self, column: int) -> list[float] | None:
-        scaled = [_scaled(term.weight, term.derivatives[column]) for term in self.weights.terms]
-        rows = [one.values for one in scaled]
-        known = [row for row in rows if row is not None]
-        return total(known) if len(known) == len(rows) else None
-
-
-def _width(rows: Sequence[tuple[str, ...]]) -> int:
-    """Cells that a table of these rows takes."""
-    columns = zip(*rows, strict=True)
-    return sum(max(map(cells, column)) + len(GAP) for column in columns) - len(GAP)
-
-
-def _scaled(weight: Number, amount: Amount) -> Amount:
-    factor = float(weight)
-    values = None if amount.values is None else tuple(factor * float(v) for v in amount.values)
-    return Amount(abs(factor) * float(amount.norm), values)
+        labels = [explained.glyphs.text(text) for text in first]
+        lead = INDENT + max(map(cells, labels))
+        padded = [[text.rjust(max(map(cells, one))) for text in one] for one in columns]
+        while padded:
+            ends = accumulate((len(GAP) + cells(one[0]) for one in padded), initial=lead)
+            fitting = max(sum(end <= explained.options.width for end in ends) - 1, 1)
+            beside, padded = padded[:fitting], padded[fitting:]
+            for number, (label, *texts) in enumerate(zip(labels, *beside, strict=True)):
+                text = " " * INDENT + label.ljust(lead - INDENT) + GAP + GAP.join(texts)
+                style = "" if number else "dim"
+                yield explained.paint(text.rstrip(), "bold" if label == "v @ J" else style)

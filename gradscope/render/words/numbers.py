@@ -69,16 +69,19 @@ def _written(value: float, digits: int) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
+def each(values: Sequence[Number], dtype: str) -> list[str]:
+    """The elements of a tensor one by one; the values of a complex one are pairs."""
+    if not dtype.startswith("complex"):
+        return [element(value) for value in values]
+    return [_complex(*pair) for pair in zip(values[::2], values[1::2], strict=True)]
+
+
 def tensor(
     values: Sequence[Number], shape: Sequence[int], dtype: str, room: int | None = None
 ) -> str:
     """Values in nested brackets; those that do not fit the room are left out, whole ones at a
     time."""
-    if dtype.startswith("complex"):
-        pairs = zip(values[::2], values[1::2], strict=True)
-        texts = [_complex(real, imaginary) for real, imaginary in pairs]
-    else:
-        texts = [element(value) for value in values]
+    texts = each(values, dtype)
     # A gradient that was not reduced to its tensor's shape yet is shown flat.
     if elements(shape) != len(texts):
         shape = (len(texts),)
