@@ -52,7 +52,7 @@ page: ## build the viewer of the interactive page into the package (needs Node.j
 	cd web && npm run build
 
 test-page: $(INSTALLED) ## test only the interactive page, also in a browser
-	$(BIN)/python -m pytest tests/test_page.py tests/test_page_in_browser.py tests/test_page_in_firefox.py
+	$(BIN)/python -m pytest tests/test_page.py tests/test_page_in_browser.py
 
 # Each in an environment of its own; a version of Python that is not there is an error.  Where pip finds
 # no CPU build of torch for one, it takes gigabytes of CUDA.
