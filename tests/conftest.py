@@ -38,7 +38,7 @@ settings.load_profile("untimed")
 
 
 LONGEST = (
-    *("everything", "page_in_browser", "docs", "clinic", "hostile", "faults", "ranks", "fuzz"),
+    *("page_in_browser", "docs", "clinic", "hostile", "faults", "ranks", "fuzz"),
     *("released", "unchanged", "render_pictures", "derivatives", "target_traceback"),
     *("target_like_python", "process_state", "api", "doctor_models", "rules", "notebook", "late"),
     *("unharmed", "explain"),

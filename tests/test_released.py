@@ -308,7 +308,7 @@ ASKED = {
 }
 
 
-test_the_program_runs_as_under_python = alike(in_turn(ASKED))
+test_the_program_runs_as_under_python = alike(in_turn(ASKED), in_turn(ASKED, rest=True))
 
 # ---------------------------------------------------------------- what is said of it
 
