@@ -33,6 +33,7 @@ def problems() -> dict[str, list[str]]:
     return answer
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_run_survives(fault: str, problems: dict[str, list[str]]) -> None:
     assert not problems[fault], "\n".join(problems[fault])

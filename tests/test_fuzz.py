@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests import forkserver
 from tests.fuzz.alike import alike
 from tests.fuzz.campaign import KEPT, kept_command
@@ -31,6 +33,7 @@ test_what_once_was_wrong_stays_right = alike(
 )
 
 
+@pytest.mark.long
 def test_random_programs_do_what_they_do_alone(tmp_path: Path) -> None:
     options = ["--seed", SEED, "--keep", str(tmp_path), "--programs", str(PROGRAMS)]
     options += ["--commands", str(COMMANDS_EACH)]
