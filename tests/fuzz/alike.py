@@ -10,16 +10,20 @@ from typing import cast
 import pytest
 
 from tests import forkserver
-from tests.fuzz.files import Asked
+from tests.fuzz.files import Asked, Commands
 from tests.fuzz.process import ROOT, environment, ran
 
 
-def alike(programs: Asked, rest: Asked | None = None) -> Callable[..., None]:
-    """A test for each program, and a long one for each that is to be run under other commands.
+def alike(often: Asked, seldom: Asked | None = None) -> Callable[..., None]:
+    """A test for each program, and a long one for each that has other commands in ``seldom``.
 
     All that are selected are run in one warm process, and each program once under python.
     """
-    parts = (programs, rest or {})
+    rest = {
+        name: (text, _without(commands, often.get(name)))
+        for name, (text, commands) in (seldom or {}).items()
+    }
+    parts = (often, {name: asked for name, asked in rest.items() if asked[1]})
 
     @cache
     def differing(session: pytest.Session) -> dict[str, list[str]]:
@@ -35,7 +39,7 @@ def alike(programs: Asked, rest: Asked | None = None) -> Callable[..., None]:
         answer: dict[str, list[str]] = json.loads(done.stdout)
         return answer
 
-    cases = [pytest.param((name, 0), id=name) for name in programs]
+    cases = [pytest.param((name, 0), id=name) for name in often]
     long = [
         pytest.param((name, 1), id=f"{name}, the rest", marks=pytest.mark.long) for name in parts[1]
     ]
@@ -46,3 +50,7 @@ def alike(programs: Asked, rest: Asked | None = None) -> Callable[..., None]:
         assert not found, "\n".join(found)
 
     return test
+
+
+def _without(commands: Commands, done: tuple[str, Commands] | None) -> Commands:
+    return [one for one in commands if done is None or one not in done[1]]
