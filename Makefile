@@ -142,7 +142,7 @@ clean: ## remove everything that was built
 EXTRAS ?= dot,dev
 
 # The constraints pin the CPU build of torch; without them pip may fetch gigabytes of CUDA.  Python
-# compiles what is imported, a tenth of the files; pip would compile all, a minute on one core.
+# compiles what is imported, a third of the files; pip would compile all, a minute on one core.
 $(INSTALLED): INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
