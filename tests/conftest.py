@@ -38,12 +38,12 @@ settings.load_profile("untimed")
 
 
 LONGEST = (
-    *("everything", "page_in_browser", "docs", "clinic", "hostile", "faults", "ranks", "fuzz"),
-    *("released", "unchanged", "render_pictures", "derivatives", "target_traceback"),
-    *("target_like_python", "process_state", "api", "doctor_models", "rules", "notebook", "late"),
-    *("unharmed", "explain"),
+    *("page_in_browser", "docs", "fuzz", "released", "ranks", "unchanged", "hostile", "clinic"),
+    *("faults", "deep", "doctor_models", "explain", "unharmed", "render_pictures", "derivatives"),
+    *("api_calls", "late", "process_state", "target_like_python", "injected", "folded", "rules"),
+    *("sample", "notebook"),
 )
-"""The files of tests that take more than ten seconds, the longest first."""
+"""The files of tests that take more than nine seconds, the longest first."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""The wheel and the sdist, built, installed into empty environments and used: ``make dist-check``.
+"""The sdist and the wheel that is built out of it, installed and used: ``make dist-check``.
 
 What is installed comes from the index as a user's would, under constraints.txt.  Only torch and
 what it needs are linked from the environment of this process: each copy would take a minute.
@@ -14,7 +14,6 @@ import tomllib
 import venv
 import zipfile
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -108,16 +107,18 @@ def _run(
     return done.stdout
 
 
-def use(one: Environment, extra: str) -> None:
+def use(one: Environment, draws: bool) -> None:
     """The commands that need what is easily left out of a package."""
     assert one.shell("gradscope --version") == f"gradscope, version {VERSION}\n"
     words = " ".join(f"'{word}'" for word in GRAPH)
-    assert "torch" not in one.shell(f"gradscope trace {words}").splitlines()[0]
+    saved = f"'{one.folder / 'saved.json'}'"
+    one.shell(f"gradscope backward {words} --gradient ones -o {saved}")
+    assert "torch" not in one.shell(f"gradscope show {saved}").splitlines()[0]
     assert "## How it is recognised" in one.shell("gradscope rule GS102")
-    assert "<script" in one.shell(f"gradscope backward {words} --gradient ones -o - --format html")
-    # Pictures need Graphviz, which only this extra brings along.
-    drawn = one.shell(f"gradscope trace {words} -o - --format svg", 0 if extra == "dot" else 3)
-    assert ("</svg>" in drawn) is (extra == "dot")
+    assert "<script" in one.shell(f"gradscope show {saved} -o - --format html")
+    # Pictures need Graphviz, which one of the extras brings along.
+    drawn = one.shell(f"gradscope show {saved} -o - --format svg", 0 if draws else 3)
+    assert ("</svg>" in drawn) is draws
 
 
 def follow_the_docs(one: Environment, built: Path) -> None:
@@ -151,27 +152,21 @@ def main() -> None:
         folder = Path(temporary)
         built, tools = folder / "built", folder / "tools"
         _run([sys.executable, "-m", "build", "--quiet", "--outdir", str(built), str(ROOT)])
-        sdist, wheel = next(built.glob("*.tar.gz")), next(built.glob("*.whl"))
+        (wheel,) = built.glob("*.whl")
         read_the_description(wheel)
         tools.mkdir()
         for tool in ("cat", "rm", "uname"):
             (tools / tool).symlink_to(f"/bin/{tool}")
         link(closure(["torch"]), folder / "torch")
 
-        def install_and_use(artifact: Path, extra: str) -> str:
-            one = Environment(folder / f"{artifact.suffix[1:]}-{extra}", folder / "torch")
-            one.make()
+        one = Environment(folder / "used", folder / "torch")
+        one.make()
+        for at, extra in enumerate(("", *EXTRAS)):
             named = f"[{extra}]" if extra else ""
             constraints = ("-c", str(ROOT / "constraints.txt"))
-            one.install(*constraints, f"{PROJECT['name']}{named} @ {artifact.as_uri()}")
-            use(one, extra)
-            return f"{artifact.name}{named}: installed and used"
-
-        # Each environment is a folder of its own, and takes half a minute of one core.
-        with ThreadPoolExecutor(2) as pool:
-            artifacts = (wheel, *(wheel for _ in EXTRAS), sdist)
-            for done in pool.map(install_and_use, artifacts, ("", *EXTRAS, "")):
-                print(done, flush=True)
+            one.install(*constraints, f"{PROJECT['name']}{named} @ {wheel.as_uri()}")
+            use(one, "dot" in EXTRAS[:at])
+            print(f"{wheel.name}{named}: installed and used", flush=True)
         link(closure(Requirement(need).name for need in PROJECT["dependencies"]), folder / "needed")
         one = Environment(folder / "workflow", folder / "needed")
         one.make()

@@ -18,6 +18,8 @@ from tests.fuzz.process import ran
 from tests.looking import Session
 from tests.reports import chain
 
+pytestmark = pytest.mark.long
+
 OPERATIONS = 25_000
 
 CHAIN = f"""
@@ -56,7 +58,6 @@ def test_a_chain_is_traced_saved_loaded_and_shown(fresh: Session) -> None:
     assert f"{OPERATIONS + 1:,}" in shown.out
 
 
-@pytest.mark.long
 def test_a_line_of_very_many_evaluations_is_listed(fresh: Session) -> None:
     """In linear time: what takes the square of that does not end before the command is killed."""
     fresh.write("x = leaf()\nfor step in range(50_000): y = -y\n", "chain.py")
@@ -72,7 +73,6 @@ def test_a_line_of_very_many_evaluations_is_listed(fresh: Session) -> None:
     assert "1.414  ×50,000 " in row and row.rstrip().endswith("● x 1.414")
 
 
-@pytest.mark.long
 def test_the_doctor_lets_a_program_drop_its_graph(fresh: Session) -> None:
     done = fresh.cli("doctor", "-q", str(fresh.write(CHAIN + DROPPED_LATER)))
     assert (done.status, done.out[:10]) == (0, "1.0\nalive\n"), done.err[-2000:]
@@ -118,7 +118,6 @@ for ending in {ENDINGS!r}:
 """
 
 
-@pytest.mark.long
 def test_the_process_survives_however_the_graph_is_dropped(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(DROPPING)

@@ -13,10 +13,12 @@ from gradscope.formats import FORMATS, SORTABLE
 from tests import site
 from tests.transcripts import BLOCK, PAGES, ROOT, commands, make_runner, same
 
+LONG = ("notebooks", "rescue", "diff", "the-gradient-argument", "shapes")
+"""Pages that start kernels of their own, or train the large examples again and again."""
+
 
 def _marked(page: Path) -> object:
-    """A notebook starts kernels of its own."""
-    return pytest.param(page, marks=pytest.mark.long) if page.stem == "notebooks" else page
+    return pytest.param(page, marks=pytest.mark.long) if page.stem in LONG else page
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,14 @@ from tests import forkserver
 from tests.conftest import ROOT
 from tests.fuzz.alike import alike
 from tests.fuzz.faults import FAULTS
+from tests.fuzz.files import in_turn
 from tests.fuzz.process import environment, ran
 from tests.fuzz.trial import DOCTOR
 from tests.odd_programs import HEAD, ODD, TAIL
 
-test_an_odd_program_does_what_it_does_alone = alike(
-    {name: (text, (("backward",), ("memory",), DOCTOR)) for name, text in ODD.items()}
-)
+ASKED = {name: (text, (("backward",), ("memory",), DOCTOR)) for name, text in ODD.items()}
+
+test_an_odd_program_does_what_it_does_alone = alike(in_turn(ASKED), ASKED)
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +34,13 @@ def problems() -> dict[str, list[str]]:
     return answer
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_run_survives(fault: str, problems: dict[str, list[str]]) -> None:
     assert not problems[fault], "\n".join(problems[fault])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("redirection", "status", "out", "err"),
     [

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests import forkserver
 from tests.fuzz.alike import alike
 from tests.fuzz.campaign import KEPT, kept_command
 from tests.fuzz.edit import statements, without
+from tests.fuzz.files import in_turn
 from tests.fuzz.pieces import makers, vocabulary
 from tests.fuzz.process import ROOT, environment, ran
+from tests.fuzz.trial import COMMANDS
 from tests.fuzz.writer import telling, write
 from tests.odd_programs import ODD
 from tests.programs import PROGRAMS as PROGRAMS_OF_TORCH
@@ -22,12 +26,14 @@ ONCE_WRONG = {path.stem: path.read_text("utf-8") for path in sorted(KEPT.glob("*
 """What imports them, seeds them and tells what they leave is put around them."""
 
 
-# Under the command that it was wrong with.
+# Under the command that it was wrong with, and two others.
 test_what_once_was_wrong_stays_right = alike(
-    {name: (telling(text), [kept_command(text)]) for name, text in ONCE_WRONG.items()}
+    {name: (telling(text), [kept_command(text)]) for name, text in ONCE_WRONG.items()},
+    in_turn({name: (telling(text), COMMANDS) for name, text in ONCE_WRONG.items()}),
 )
 
 
+@pytest.mark.long
 def test_random_programs_do_what_they_do_alone(tmp_path: Path) -> None:
     options = ["--seed", SEED, "--keep", str(tmp_path), "--programs", str(PROGRAMS)]
     options += ["--commands", str(COMMANDS_EACH)]

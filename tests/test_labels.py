@@ -308,9 +308,9 @@ def test_every_kind_of_target_is_labelled(how: str, session: Session) -> None:
     assert leaf_named(report, "a")
 
 
-def test_nodes_of_two_threads_with_one_number_have_no_line(fresh: Session) -> None:
+def test_nodes_of_two_threads_with_one_number_have_no_line(process: Session) -> None:
     """Torch numbers the nodes of each thread from 0, and says of none who made it."""
-    path = fresh.write(
+    path = process.write(
         """
         import threading
         import torch
@@ -325,7 +325,7 @@ def test_nodes_of_two_threads_with_one_number_have_no_line(fresh: Session) -> No
         loss.backward()
         """
     )
-    report = fresh.look_at(str(path), command="check")
+    report = process.look_at(str(path), command="check")
     lines = {
         node.short_op: report.graph.origins[node.origin].line
         for node in report.graph.nodes

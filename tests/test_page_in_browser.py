@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -25,6 +24,7 @@ from gradscope.model.report import Histogram, Node, Report
 from gradscope.model.studies import CallCheck, Checks, KeptStorage, Memory, Verdict
 from gradscope.render import render, save
 from tests.conftest import ROOT
+from tests.fuzz.process import ran
 from tests.program import Program
 from tests.ranks.built import larger, on_ranks
 from tests.reports import (
@@ -388,20 +388,11 @@ REPORTS: dict[str, Callable[[], Report]] = {
 }
 
 
-@pytest.mark.long
-def test_the_page_in_chromium(tmp_path: Path) -> None:
-    try_pages("chromium", tmp_path)
-
-
-def try_pages(browser: str, folder: Path) -> None:
-    """Make the pages in this folder, and try them in a browser."""
-    missing = _missing(browser)
-    if missing and os.environ.get("CI"):
-        pytest.fail(missing)
-    if missing:
-        pytest.skip(missing)
-    pages = REPORTS if browser == "firefox" else {**REPORTS, **REPEATS}
-    for name, make in pages.items():
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that they are in."""
+    folder = tmp_path_factory.mktemp("pages")
+    for name, make in {**REPORTS, **REPEATS}.items():
         report = make()
         save(report, str(folder / f"{name}.html"), "html")
         if name in REPORTS and name != "large":
@@ -415,15 +406,20 @@ def try_pages(browser: str, folder: Path) -> None:
     # Of one more operation at the far end.
     diff(folder / "a.json", folder / "b.json").save(folder / "compared.html")
     _write_broken(folder)
-    named = {"PAGES": str(folder), "BROWSER": browser, "PROGRAM": _program(browser) or ""}
-    done = subprocess.run(
-        ["node", "--test", "test/page.test.mjs"],
-        cwd=WEB,
-        env=os.environ | named,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
+    return folder
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("browser", BROWSERS)
+def test_the_page_in_a_browser(browser: str, request: pytest.FixtureRequest) -> None:
+    missing = _missing(browser)
+    if missing and os.environ.get("CI"):
+        pytest.fail(missing)
+    if missing:
+        pytest.skip(missing)
+    folder = str(request.getfixturevalue("pages"))
+    named = {"PAGES": folder, "BROWSER": browser, "PROGRAM": _program(browser) or ""}
+    done = ran(["node", "--test", "test/page.test.mjs"], WEB, os.environ | named, limit=900)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

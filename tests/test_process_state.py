@@ -83,6 +83,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.long
 def test_the_api_moves_nothing(left: dict[str, list[str]]) -> None:
     assert len(left) == 17
     assert {name: lines for name, lines in left.items() if lines} == {}
@@ -120,6 +121,7 @@ print("goes on", m.weight.grad)
 """.replace("TWICE", function("Twice", "x * 2", "grad * 2"))
 
 
+@pytest.mark.long
 def test_the_doctor_moves_nothing_and_the_program_ends_as_under_python(
     fresh: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

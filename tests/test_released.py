@@ -308,7 +308,10 @@ ASKED = {
 }
 
 
-test_the_program_runs_as_under_python = alike(in_turn(ASKED))
+test_the_program_runs_as_under_python = alike(
+    in_turn({name: asked for name, asked in ASKED.items() if name.endswith(": 10,000 elements")}),
+    ASKED,
+)
 
 # ---------------------------------------------------------------- what is said of it
 

@@ -168,17 +168,21 @@ def test_svg_is_dark_for_its_reader_but_never_inside_a_page() -> None:
 
 
 @needs_graphviz
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, "unet"])
 def test_svg_is_sound_and_every_item_has_a_tooltip(case: str) -> None:
-    picture = svg(CASES[case]())
+    report = {**CASES, "unet": unet}[case]()
+    picture = svg(report)
     classes = [group.get("class") for group in picture.iter(f"{SVG}g")]
-    nodes = re.findall(r"^\t+(?:\d+|(?:seed|frame|exit)\d+) \[", dot(CASES[case]()), re.MULTILINE)
+    nodes = re.findall(r"^\t+(?:\d+|(?:seed|frame|exit)\d+) \[", dot(report), re.MULTILINE)
     assert classes.count("node") == len(nodes)
     tips = [link.get("{http://www.w3.org/1999/xlink}title") for link in picture.iter(f"{SVG}a")]
     assert sum(tip is not None and bool(tip.strip()) for tip in tips) >= len(nodes) - 1
     tags = {element.tag.rpartition("}")[2] for element in picture.iter()}
     known = "svg style g title polygon polyline path text a ellipse defs stop linearGradient rect"
     assert tags <= {*known.split()}
+    # A browser leaves out blanks at their ends, and stretches the rest into their room.
+    texts = [text.text or "" for text in picture.iter(f"{SVG}text")]
+    assert texts and [text for text in texts if text != text.strip()] == []
 
 
 def test_forward_turns_the_picture_and_its_arrows() -> None:
@@ -385,14 +389,6 @@ def test_texts_have_room_of_our_own_measure_and_are_fitted_into_it() -> None:
                 line = text.get("y", "")
                 assert start >= ends.get(line, -math.inf), text.text
                 ends[line] = start + room
-
-
-@needs_graphviz
-@pytest.mark.parametrize("case", [*CASES, "unet"])
-def test_no_text_begins_or_ends_with_a_blank(case: str) -> None:
-    """A browser leaves such blanks out, and stretches the rest into their room."""
-    texts = [text.text or "" for text in svg({**CASES, "unet": unet}[case]()).iter(f"{SVG}text")]
-    assert texts and [text for text in texts if text != text.strip()] == []
 
 
 @needs_graphviz

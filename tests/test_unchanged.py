@@ -28,7 +28,7 @@ def alone(path: str) -> str:
 ASKED = {name: (telling(text), COMMANDS) for name, text in PROGRAMS.items()}
 
 
-test_a_watched_program_does_what_it_does_alone = alike(in_turn(ASKED))
+test_a_watched_program_does_what_it_does_alone = alike(in_turn(ASKED), ASKED)
 
 TRAINING = """
 import torch

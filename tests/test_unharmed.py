@@ -248,7 +248,7 @@ ASKED = {
 }
 
 
-test_it_does_what_it_does_alone = alike(in_turn(ASKED))
+test_it_does_what_it_does_alone = alike(in_turn(ASKED), ASKED)
 
 
 @pytest.mark.parametrize("command", ["check", "doctor"])

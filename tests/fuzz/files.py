@@ -15,17 +15,16 @@ from pathlib import Path
 from tests.fuzz import runs
 from tests.fuzz.trial import Place, tried
 
-Asked = Mapping[str, tuple[str, Sequence[tuple[str, ...]]]]
+Commands = Sequence[tuple[str, ...]]
+Asked = Mapping[str, tuple[str, Commands]]
 """Programs by name, and the commands they are run under."""
 
 
-def in_turn(
-    programs: Asked, rest: bool = False
-) -> dict[str, tuple[str, Sequence[tuple[str, ...]]]]:
+def in_turn(programs: Asked) -> dict[str, tuple[str, Commands]]:
     """Every third command of each program: of one the first, the fourth and so on, of the next the
-    second and so on; ``rest``: the others, which ``make test-long`` runs."""
+    second and so on."""
     return {
-        name: (text, [one for at, one in enumerate(commands) if ((at - number) % 3 != 0) == rest])
+        name: (text, [one for at, one in enumerate(commands) if (at - number) % 3 == 0])
         for number, (name, (text, commands)) in enumerate(programs.items())
     }
 

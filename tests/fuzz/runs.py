@@ -28,7 +28,7 @@ import torch
 import gradscope
 from gradscope.cli import run as run_command
 from gradscope.recording import compiler
-from tests.fuzz import asking, fingerprint, independent  # noqa: F401
+from tests.fuzz import asking, fingerprint, independent
 
 OFTEN_USED = (
     *("asyncio", "concurrent.futures", "copy", "inspect", "logging", "numpy.random", "pickle"),
@@ -71,9 +71,13 @@ def warm_up() -> None:
         if not module.name.endswith(("__main__", ".lightning", ".transformers")):
             importlib.import_module(module.name)
     # The first command fills the caches of python and of the libraries, and imports what these
-    # need; one that shows a file starts no thread.
+    # need; one that shows a file starts no thread.  So do torch's seeding and the end of a program.
     with contextlib.redirect_stdout(io.StringIO()):
         run_command(["show", str(SAVED)])
+        state = torch.get_rng_state()
+        torch.manual_seed(0)
+        torch.set_rng_state(state)
+        fingerprint.tell({}, at_exit=True)
     # Every fork would tell torch.compile of all our functions, which takes most of a short run.
     compiler.keep_out()
     # Torch has hundreds of them; each fork would go through all to take them out.

@@ -380,7 +380,7 @@ test("what all of a U-Net takes stands below it", oncePerPage, async () => {
   await page.closed();
 });
 
-test("a wall stands where history was cut, and leads to the line that cut it", async () => {
+test("a wall stands where history was cut, and leads to the line that cut it", oncePerPage, async () => {
   const page = await opened("detached", WIDE);
   const { graph: { walls: [wall], nodes } } = report("detached");
   const lines = await page.evaluate(() => window.gradscope.drawing.bundles.filter(({ to }) => to === "w0").map(({ from, edges }) => [window.gradscope.boxes.get(from), edges.length]));
@@ -513,7 +513,7 @@ test("a repeat that is too wide to be read stays closed at first, however much o
   assert.equal(await openAtFirst("wide"), 0);
 });
 
-test("search puts exact names first, and NaN finds where it is made", async () => {
+test("search puts exact names first, and NaN finds where it is made", oncePerPage, async () => {
   const found = async (page, words) => {
     await page.keyboard.press("/");
     await page.keyboard.type(words);
@@ -881,7 +881,7 @@ test("what colours mean can be chosen, and a link keeps it", async () => {
   await page.closed();
 });
 
-test("the ranks can be chosen, and how far they are apart", async () => {
+test("the ranks can be chosen, and how far they are apart", oncePerPage, async () => {
   const page = await opened("ranks");
   const saved = report("ranks");
   const node = nodeOf(saved, "a");
@@ -1171,7 +1171,7 @@ test("equal blocks are drawn once, a bar opens one of them", async () => {
   await page.closed();
 });
 
-test("bars, words and list of equal blocks tell what colours mean", async () => {
+test("bars, words and list of equal blocks tell what colours mean", oncePerPage, async () => {
   const page = await opened("answers");
   const { memory } = report("answers");
   const bytesOf = ({ node }) => memory.kept.find((one) => one.holders.some(([id]) => id === node))?.bytes;
@@ -1357,7 +1357,7 @@ test("the verdict is not said of another rank", oncePerPage, async () => {
 
 // ---------------------------------------------------------------- the river
 
-test("the river tells of what is not finite and of zeros; a graph that is seen as a whole has none", async () => {
+test("the river tells of what is not finite and of zeros; a graph that is seen as a whole has none", oncePerPage, async () => {
   const page = await opened("spoilt");
   assert.deepEqual(await onRiver(page), [true, true]);
   await page.closed();
