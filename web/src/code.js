@@ -175,13 +175,15 @@ export class Code {
   _leaves(leaves) {
     const { model } = this;
     const alike = new Map();
-    for (const leaf of leaves) {
+    const named = leaves.map((leaf) => {
       const node = model.data.leaves.node[leaf];
       const name = visible(model.names(node)[0] ?? `#${node}`);
-      append(alike, leaves.length > NAMED ? name.replace(/\b\d+\b/g, "*") : name, { node });
-    }
-    if (alike.size > NAMED) return `${leavesOf(leaves.length)} ${told(model.arriving({ each: [...alike.values()].flat() }))}`;
-    return [...alike].map(([name, each]) => (each[1] ? `${ending(name.replace(/.*\*\.(?=.*\.)/, ""))}\u00a0×${each.length}\u00a0${told(model.arriving({ each }))}` : `${ending(name)}\u00a0${told(model.upstream(each[0].node))}`)).join(", ");
+      append(alike, name.replace(/\b\d+\b/g, "*"), { node });
+      return [name, [{ node }]];
+    });
+    const shown = [...alike.values()].some((each) => each.length > 2) ? [...alike] : named;
+    if (shown.length > NAMED) return `${leavesOf(leaves.length)} ${told(model.arriving({ each: named.flatMap(([, each]) => each) }))}`;
+    return shown.map(([name, each]) => (each[1] ? `${ending(name.replace(/.*\*\.(?=.*\.)/, ""))}\u00a0×${each.length}\u00a0${told(model.arriving({ each }))}` : `${ending(name)}\u00a0${told(model.upstream(each[0].node))}`)).join(", ");
   }
 
   /** Begin with the function that made the first of these nodes, or so far below that the worst line is in sight. */

@@ -42,7 +42,10 @@ MOST_NAMED = 2
 """Leaves that are named beside a line, and not below it."""
 
 MOST_BELOW = 6
-"""Places in layers that are told below a line, and leaves that are not named one by one."""
+"""Leaves that are named below a line, or places that they have in all layers."""
+
+FEWEST_LAYERS = 3
+"""Leaves that have one place in all layers are told as one, if they are so many."""
 
 
 class _Code(Head):
@@ -233,10 +236,9 @@ class _Code(Head):
         what it gets; how many they are where these are many, too."""
         positions, alike = line.leaves, dict[str, list[int]]()
         for one in positions:
-            name = self._leaf(one)
-            # What runs in each layer takes the same of each.
-            place = re.sub(r"\b\d+\b", "*", name) if len(positions) >= MOST_BELOW else name
-            alike.setdefault(place, []).append(one)
+            alike.setdefault(re.sub(r"\b\d+\b", "*", self._leaf(one)), []).append(one)
+        if max(map(len, alike.values())) < FEWEST_LAYERS:
+            alike = {f"{place}": [one] for place, one in enumerate(positions)}
         if len(alike) > MOST_BELOW:
             alike = {"": [*positions]}
         several = [name for name, some in alike.items() if len(some) > 1]
