@@ -47,7 +47,7 @@ function toldMeeting(model, box, { skip, cancelled }) {
     const percent = Number((100 * lost.at(-1)).toPrecision(3));
     const share = `${percent === 100 && lost.at(-1) < 1 ? "over 99.9" : percent} %`;
     const node = model.meetingAt(box);
-    const many = isOne && node !== null && model.incoming(node).filter((edge) => Number(model.pass.norm[model.pass.edges[edge]])).length + model.data.roots.filter((root) => root.node === node).length;
+    const many = isOne && node !== null && model.incoming(node).filter((edge) => model.strength(edge)).length + model.data.roots.filter((root) => root.node === node).length;
     words.push(many ? `${count(many)} gradients cancel ${share}` : `cancels up to ${share}`);
   }
   return words.join(" · ");
