@@ -762,6 +762,15 @@ def test_what_could_be_noticed_is_not_run(
     assert words in done.out
 
 
+def test_a_custom_backward_sends_each_tensor_its_own(session: Session) -> None:
+    backward = "None, grad * w * 2, grad * x * 2"
+    given = function("F", "x * w * s", backward, "s, x, w", keeps="x, w")
+    tensors = "x, w = (torch.tensor([n], requires_grad=True) for n in (3., 5.))"
+    session.write(f"import torch\n{given}{tensors}\nF.apply(2., x, w).backward()\n")
+    out = session.cli("explain", "program.py").out
+    assert "#0 → x    [1] × 10 = [10]" in out and "#0 → w    [1] × 6 = [6]" in out
+
+
 def test_a_hook_of_the_program_is_not_added_into_a_false_sum(session: Session) -> None:
     path = session.write("""
         import torch

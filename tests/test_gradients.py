@@ -150,11 +150,8 @@ def test_a_hook_that_changes_nothing_is_no_news(hook: str, session: Session) -> 
 
 
 def test_what_a_failed_call_did_not_reach_no_hook_has_changed(session: Session) -> None:
-    session.write(
-        "import torch\nw = torch.ones(2, requires_grad=True)\nh = w.exp()\ny = h * w + w\n"
-        "with torch.no_grad(): h += 1\ny.sum().backward()\n"
-    )
-    told = session.cli("backward", "program.py").out
+    failing = "h = x.exp()\ny = h * x + x\nwith torch.no_grad(): h += 1\ny.sum().backward()\n"
+    told = session.told(X + failing, "backward").out
     assert "1 of 3 edges" in told and "not reached" in told and "changed by a hook" not in told
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -24,6 +25,9 @@ from gradscope.model.report import (
     Root,
     around,
 )
+
+MOST_CIRCLES = 100
+"""Circles that edges of B alone may close until none of them is drawn."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,8 @@ def union(a: Report, b: Report, comparison: Comparison) -> Union:
     place |= back
     ways = _ways(a.graph, b.graph, place)
     total = len(a.graph.nodes) + len(lone)
-    order = _sorted(total, ways)
-    left_out = 0
-    if order is None:
-        left_out = sum(way.a is None for way in ways)
-        ways = [way for way in ways if way.a is not None]
-        order = _sorted(total, ways) or list(range(total))
+    every, ways = len(ways), _without_circles(total, ways)
+    left_out, order = every - len(ways), _sorted(total, ways)
     number = {old: new for new, old in enumerate(order)}
     pairs = dict(comparison.pairs)
     origin: list[tuple[int | None, int | None]]
@@ -139,15 +139,33 @@ def _ways(a: Graph, b: Graph, place: dict[int, int]) -> list[_Way]:
     return ways
 
 
-def _sorted(total: int, ways: list[_Way]) -> list[int] | None:
-    """The nodes so that every edge runs forward; None when that cannot be."""
+def _without_circles(total: int, ways: list[_Way]) -> list[_Way]:
+    """These edges without those of B alone that close a circle; where there are very many circles
+    without all that B alone has."""
+    for _ in range(MOST_CIRCLES):
+        try:
+            _sorted(total, ways)
+        except CycleError as error:
+            inside = {*pairwise(error.args[1])}
+            ends = ((way.edge.source, way.edge.target) for way in ways)
+            ways = [
+                w for w, at in zip(ways, ends, strict=True) if w.a is not None or at not in inside
+            ]
+        else:
+            return ways
+    return [way for way in ways if way.a is not None]
+
+
+def _sorted(total: int, ways: list[_Way]) -> list[int]:
+    """The nodes so that every edge runs forward.
+
+    Raises:
+        CycleError: when that cannot be; with the nodes of a circle.
+    """
     above: dict[int, list[int]] = {node: [] for node in range(total)}
     for way in ways:
         above[way.edge.target].append(way.edge.source)
-    try:
-        return list(TopologicalSorter(above).static_order())
-    except CycleError:
-        return None
+    return list(TopologicalSorter(above).static_order())
 
 
 def _moved(edge: Edge, number: dict[int, int]) -> Edge:

@@ -211,7 +211,19 @@ def _run(node: Any, gradients: Sequence[Gradient]) -> Sequence[Gradient]:
             apply: Any = node.apply
             with contextlib.redirect_stdout(io.StringIO()), own_pass(), MemoryLeftAlone():
                 sent = apply(*gradients)
-    return sent if isinstance(sent, tuple) else (sent,)
+    sent = sent if isinstance(sent, tuple) else (sent,)
+    return _by_edge(node, sent) if isinstance(node, BackwardCFunction) else sent
+
+
+def _by_edge(node: Any, sent: tuple[Gradient, ...]) -> Sequence[Gradient]:
+    """What a custom backward returned, for each of the node's edges: it returns one gradient for
+    every argument of its forward, and edges there are for tensors alone."""
+    needed = [at for at, is_needed in enumerate(node.needs_input_grad) if is_needed]
+    functions = [function for function, _ in node.next_functions]
+    if len(needed) != sum(function is not None for function in functions):
+        return sent
+    arguments = iter(needed)
+    return [None if function is None else sent[next(arguments)] for function in functions]
 
 
 def _fitted(gradient: Any, like: Any) -> torch.Tensor:

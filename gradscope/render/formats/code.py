@@ -39,7 +39,10 @@ LONG_PATH = 24
 """Letters of a leaf's path from which its end alone is told."""
 
 MOST_NAMED = 2
-"""Leaves that are named beside a line, and not below it."""
+"""Leaves that are named beside what is one line for a whole function."""
+
+WIDE = 80
+"""Cells from which on a single leaf has room beside a line."""
 
 MOST_BELOW = 6
 """Leaves that are named below a line, or places that they have in all layers."""
@@ -174,7 +177,7 @@ class _Code(Head):
             row = self._row(line, wholes, margin)
             # What takes more room than there is beside the line stands below it.
             is_noted = any(part.text for part in parts(row[-1]))
-            is_beside = len(line.leaves) <= MOST_NAMED and not is_noted
+            is_beside = len(line.leaves) == 1 and not is_noted and self.options.width >= WIDE
             if line.leaves and is_beside:
                 row[-1] = self._leaves(line.leaves, row[-1])
             yield row
