@@ -265,7 +265,7 @@ y.backward(torch.ones_like(y))
         ("F.nll_loss(x[None], index)[None]", "times the upstream; of a mean divided by Σw"),
         ("x ** torch.tensor(1.0, requires_grad=True)", "= [2, 4]^1 × ln([2, 4])"),
         ("torch.addmv(x, x[:, None], scales, alpha=3)", "3 × (upstream ⊗ w), w = scales"),
-        ("x.norm()[None]", "of the 2-norm: upstream × x/‖x‖"),
+        ("x.norm()[None]", "upstream × sign(x) × (|x|/‖x‖)^(p - 1)"),
         ("linear(x)", "→ #3      weightᵀ    #5ᵀ @ upstream"),
         (
             "torch.stack([x, x * 1.000000000]).prod()[None]",

@@ -140,7 +140,10 @@ LINEAR: dict[str, dict[str, str]] = {
         "self": "-w at each target (w: the weight of its class, or 1), 0 elsewhere, times the "
         "upstream; of a mean divided by Σw"
     },
-    "LinalgVectorNorm": {"self": "of the 2-norm: upstream × {self}/‖{self_}‖"},
+    "LinalgVectorNorm": {
+        "self": "of the p-norm: upstream × sign({self_}) × (|{self_}|/‖{self_}‖)^(p - 1); "
+        "p is 2 if not given"
+    },
     "Logsumexp": {"self": "upstream × softmax({self_})"},
     "Split": _JOINED,
     "Unbind": _JOINED,
