@@ -110,5 +110,5 @@ def test_a_line_says_which_modules_of_its_list_were_never_called() -> None:
     graph = msgspec.structs.replace(report.graph, absent=("layers.2", "heads.0"))
     text = render(msgspec.structs.replace(report, graph=graph), "html")
     assert isinstance(text, str)
-    told = [[-1, "information", "not called: layers.2", origin, False, ""]]
+    told = [[-1, "information", "not called: layers.2", origin, False, "", []]]
     assert packed(text)["calls"][0][6] == told
