@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gradscope.escaping import visible
@@ -46,7 +47,6 @@ from gradscope.simplify.view import Item
 
 if TYPE_CHECKING:
     from gradscope.render.drawing.beside import Calls, TermShares
-    from gradscope.render.options import Overlay
 
 ROOT = -1
 
@@ -170,15 +170,23 @@ class Cells:
         edges: Sequence[int] = () if row.link == ROOT else links[row.link].edges
         if row.kind == "definition" and item.template is not None:
             # What is drawn once stands for all rounds, which get theirs from one another.
-            edges = self._apart(overlay, item.round_of()) or edges
+            edges = self._apart(item.round_of()) or edges
         return difference(known if known and known.words else of_edges(overlay, edges))
 
-    def _apart(self, overlay: Overlay, round_of: Mapping[int, int]) -> list[int]:
+    def _apart(self, round_of: Mapping[int, int]) -> list[int]:
         """The edges into the rounds of an item that differ by a number."""
-        apart = (at for at, one in overlay.edges.items() if one.words.endswith("%"))
-        ends = ((at, self.scene.graph.edges[at]) for at in apart)
-        into = ((at, one) for at, one in ends if one.target in round_of)
-        return [at for at, one in into if round_of.get(one.source) != round_of[one.target]]
+        into = ((at, node) for node in round_of for at in self._apart_into.get(node, ()))
+        edges = self.scene.graph.edges
+        return [at for at, node in into if round_of.get(edges[at].source) != round_of[node]]
+
+    @cached_property
+    def _apart_into(self) -> dict[int, list[int]]:
+        """For each node the edges into it on which two sides differ by a number."""
+        overlay, found = self.scene.options.overlay, dict[int, list[int]]()
+        for at, mark in overlay.edges.items() if overlay else ():
+            if mark.words.endswith("%"):
+                found.setdefault(self.scene.graph.edges[at].target, []).append(at)
+        return found
 
     def _at_call(self, row: TreeRow, gradients: ViewGradients) -> GradientInfo | None:
         item = self.scene.view.items[row.item]

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from gradscope.escaping import visible
 from gradscope.model.plain import State, in_rows
-from gradscope.model.report import Graph, Leaf, Origin, around
+from gradscope.model.report import Graph, Leaf, around
 from gradscope.render.drawing.blame import AT_A_GLANCE, times
 from gradscope.render.drawing.facts import cancelling
 from gradscope.render.drawing.scale import (
@@ -296,27 +296,28 @@ def _cancels(scene: Scene) -> Told:
         f"{found.opposed(leaf.node):,} gradients cancel {cancelling(share)} at {visible(leaf.name)}"
         for share, leaf in shares
     )
+    silent = _silent(found, {leaf.node for _, leaf in shares})
     spots = [
-        _of_leaf(leaf, f"cancels {cancelling(share)}", _silent(found, leaf))
-        for share, leaf in shares
+        _of_leaf(leaf, f"cancels {cancelling(share)}", silent[leaf.node]) for share, leaf in shares
     ]
     return listed(words, MOST_CANCELLED), spots
 
 
-def _silent(gradients: ViewGradients, leaf: Leaf) -> tuple[str, ...]:
-    """The lines that take a leaf, and from which nothing but zeros comes to it."""
-    graph, brought = gradients.graph, dict[str, bool]()
-    for at, edge in enumerate(graph.edges):
-        origin = graph.nodes[edge.source].line
-        if edge.target == leaf.node and origin is not None:
-            place = place_of(graph.origins[origin])
-            brought[place] = brought.get(place, False) or bool(gradients.backward.on_edge(at).norm)
-    return tuple(place for place, is_any in brought.items() if not is_any)
-
-
-def place_of(origin: Origin) -> str:
-    """``train.py:7``, by the whole path: a line, as marks and the page call it."""
-    return f"{origin.file}:{origin.line}"
+def _silent(gradients: ViewGradients, leaves: Collection[int]) -> dict[int, tuple[str, ...]]:
+    """For each of these leaves the lines that take it and bring nothing but zeros to it, as the
+    page and the listing call them: by the whole path, ``train.py:7``."""
+    graph = gradients.graph
+    brought: dict[int, dict[str, bool]] = {leaf: {} for leaf in leaves}
+    for at, edge in enumerate(graph.edges if leaves else ()):
+        line = graph.nodes[edge.source].line
+        if edge.target in brought and line is not None:
+            place, lines = graph.origins[line], brought[edge.target]
+            name, is_any = f"{place.file}:{place.line}", bool(gradients.backward.on_edge(at).norm)
+            lines[name] = lines.get(name, False) or is_any
+    return {
+        leaf: tuple(name for name, is_any in lines.items() if not is_any)
+        for leaf, lines in brought.items()
+    }
 
 
 def _of_leaf(leaf: Leaf, words: str, silent: tuple[str, ...] = ()) -> Spot:
