@@ -143,6 +143,7 @@ class Marks:
             return self.of_leaves(inside, self._scene.times(item)) if is_of_ops else None
         return self._placed(spot, item)
 
+    @cached_property
     def placed(self) -> list[Spot]:
         """The spots, each with the round that it is in, where that is drawn once for all."""
         drawn = [item for item in self._scene.view.items if item.template is not None]
@@ -182,7 +183,7 @@ class Marks:
                 )
         return first._replace(words=f"{who}: {first.words}{more}")
 
-    def _of_leaf(self, item: Item) -> Spot | None:
+    def _of_itself(self, item: Item) -> Spot | None:
         """What is said of a leaf, or of those that are drawn as one, which say it themselves."""
         known = (spot for spot in self.spots if spot.leaf and item.kind in ("leaf", "leaves"))
         return next((spot for spot in known if spot.node in item.members), None)
@@ -190,7 +191,7 @@ class Marks:
     def badge(self, item: Item) -> Severity | None:
         """The severity of the worst finding about a node in an item, or of the worst spot."""
         if not self._scene.report.findings:
-            spot = self.of(item) or self._of_leaf(item)
+            spot = self.of(item) or self._of_itself(item)
             is_lacking = item.kind == "repeat" and bool(self._scene.never_called(item))
             return spot.severity if spot else "information" if is_lacking else None
         badges = self._scene.blame.badges

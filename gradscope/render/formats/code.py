@@ -219,9 +219,10 @@ class _Code(Head):
         paths = map(self._leaf, positions)
         names = [path if len(path) <= LONG_PATH else f"{dots}{short(path)}" for path in paths]
         is_count = len(names) > MOST_NAMED
-        sizes = [self._got([one]) for one in positions]
         if is_count:
             names, sizes = [count(len(names), "leaf")], [self._got(positions, FEW_DIGITS)]
+        else:
+            sizes = [self._got([one]) for one in positions]
         before = parts(note)
         (name, size), *others = zip_longest(names, sizes, fillvalue="")
         gap = " · " if any(part.text for part in before) else ""
@@ -274,7 +275,7 @@ class _Code(Head):
 
     def _marked(self, line: SourceLine, file: str) -> Iterator[list[Cell]]:
         """What the verdict says of a line, and of the leaves that it takes."""
-        graph, known = self.scene.graph, (one for one in self.marks.placed() if one.origin >= 0)
+        graph, known = self.scene.graph, (one for one in self.marks.placed if one.origin >= 0)
         placed = ((one, graph.origins[one.origin]) for one in known)
         spots = [one for one, at in placed if (at.file, at.line) == (file, line.number)]
         place = f"{file}:{line.number}"

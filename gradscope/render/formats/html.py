@@ -96,7 +96,7 @@ def _about(
         asked = replace(options, call=backward.number, folding=Folding())
         scene = Scene(held, asked)
         # The page finds itself what is not finite.
-        spots = (spot for spot in Marks(scene).placed() if spot.severity != "error")
+        spots = (spot for spot in Marks(scene).placed if spot.severity != "error")
         said, marked = "\n".join(sentences(scene)), [*spots]
     return call_words(held.graph, backward), bool(backward.error), said, marked
 
