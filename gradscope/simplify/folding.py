@@ -75,7 +75,7 @@ def _at_once(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
         return views_as_one(straight_to_leaves(part.view(), part.graph, told), part.graph, told)
 
     view = lower = drawn()
-    limit = FEW if folding.depth is not None or opened.by_rounds else folding.limit
+    limit = FEW if folding.depth is not None else folding.limit
     while size(lower) > most and limit > FEW:
         limit -= 1
         fewer = opened_to_fit(hierarchy, limit, nested=folding.rows is not None)
