@@ -263,12 +263,16 @@ def test_programs_that_are_compared_are_not_remembered(session: Session) -> None
 
 def test_the_picture_marks_what_differs(session: Session) -> None:
     changed = MLP.replace("h = self.drop(h)", "h = h.sin()")
-    done = session.cli("diff", *both(session, MLP, changed), "--format", "dot", "--all")
+    sides = both(session, MLP, changed)
+    done = session.cli("diff", *sides, "--format", "dot", "--all")
     assert done.out.startswith("digraph")
     assert "only in A, " in done.out and "only in B, " in done.out
     assert len(re.findall(r"only in A(?![;,]| \()", done.out)) == 6  # label and tip of three arrows
     assert "only in A (self.drop(h))" in done.out
     assert "h.sin()" in done.out
+    # What arrives on each side, of leaves by their names.
+    for a, b in zip(*(_norms(side) for side in sides), strict=True):
+        assert f"‖g‖ A {a[1]} · B {b[1]}<" in done.out
 
 
 def test_the_tree_has_both_sides(session: Session) -> None:

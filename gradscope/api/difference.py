@@ -153,8 +153,8 @@ def _report(name: str, given: PlainReport | str | Path) -> PlainReport:
 def in_one(
     a: PlainReport, b: PlainReport, found: Comparison, options: Options, format: str
 ) -> tuple[PlainReport | Comparison, Options]:
-    """Both graphs in one, with what differs marked, for a picture; for a page or a tree with the
-    gradients of both, and for a page what is said of them.  In a format of its own, what differs.
+    """Both graphs in one, with what differs marked, with the gradients
+    of both, and for a page what is said of them.  In a format of its own, what differs.
 
     Raises:
         CaptureError: when the two have too little in common to be drawn as one, except on a page,
@@ -181,6 +181,5 @@ def in_one(
         )
     both = union(a, b, found)
     report = both.report.of_target(" ↔ ".join(found.names))
-    if format in ("html", "tree"):
-        report = msgspec.structs.replace(report, passes=passes(a, b, both))
+    report = msgspec.structs.replace(report, passes=passes(a, b, both))
     return report, replace(options, overlay=overlay(found, both))

@@ -8,7 +8,6 @@ const AROUND = 1.5;
 const [FURTHEST, NEAREST] = [0.02, 4];
 /** How far a first look moves, and by how much it goes back at a time, so that no box is cut; and what it leaves free beside them. */
 const [REACH, BACK, FREE] = [72, 0.94, 8];
-const TOOLS = { width: 190, height: 44 };
 /** What costs more than boxes that are cut: that something is only in sight beside what was to be looked at. */
 const AWAY = 100;
 
@@ -53,12 +52,9 @@ export class Camera {
     const { width, height } = this.size;
     if (box.open) this._lookInto(box, drawing, zoom);
     else this._place(box.x + box.width / 2 - width / zoom / 2, box.y - height / zoom / 3, zoom, drawing);
-    // At the right the tools of the page stand over what is lowest.
-    const isBelow = part && part.x + part.width > this.view.x + (width - TOOLS.width) / zoom;
-    const whole = isBelow ? { ...part, height: part.height + TOOLS.height / zoom } : part;
-    const isAway = whole && !this._holds(whole);
-    if (isAway) this.keepInSight(whole, FREE);
-    return this._settle([whole, box, { ...box, height: FREE }], drawing) + (isAway ? AWAY : 0);
+    const isAway = part && !this._holds(part);
+    if (isAway) this.keepInSight(part, FREE);
+    return this._settle([part, box, { ...box, height: FREE }], drawing) + (isAway ? AWAY : 0);
   }
 
   /** Move up or down to where fewest boxes are cut, and these stay in sight that are; returns how many are cut then. */
@@ -69,7 +65,7 @@ export class Camera {
     const cuts = (top) => near.filter((box) => [top, top + height].some((edge) => box.y < edge && box.y + box.height > edge)).length;
     const ends = near.flatMap((box) => [box.y - FREE, box.y + box.height + FREE]).flatMap((end) => [end, end - height]);
     const held = kept.filter((one) => one && this._holds(one));
-    const isGood = (top) => Math.abs(top - y) <= REACH && top >= Math.min(y, -MARGIN) && top + height <= Math.max(y + height, whole + MARGIN + TOOLS.height) && held.every((one) => this._holds(one, top));
+    const isGood = (top) => Math.abs(top - y) <= REACH && top >= Math.min(y, -MARGIN) && top + height <= Math.max(y + height, whole + MARGIN) && held.every((one) => this._holds(one, top));
     const tops = ends.filter(isGood).sort((a, b) => Math.abs(a - y) - Math.abs(b - y));
     const best = tops.reduce((best, top) => (cuts(top) < cuts(best) ? top : best), y);
     this.view = { x, y: best, zoom };

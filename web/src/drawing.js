@@ -112,6 +112,15 @@ export class Drawing {
   _paint() {
     this.painted = String(Object.values(this.camera.size));
     this.painter.paint(this.printing ? onPaper(this) : this.scene());
+    this._pointAbove();
+  }
+
+  /** Where the gradient comes from, while that is above what is in sight. */
+  _pointAbove() {
+    const { above, model } = this;
+    const root = this.boxes.get(this._rootKey());
+    above.hidden = !root || root.y + root.height > this.view.y;
+    above.textContent = `↑ ${inShort(model, { seed: 0 }).join(" ")}`;
   }
 
   scene() {

@@ -4,6 +4,7 @@ import { element } from "./element.js";
 import { Finder } from "./finder.js";
 import { count, plural, targetName } from "./format.js";
 import { showHelp } from "./keys.js";
+import { Legend } from "./legend.js";
 import { rankSwitch } from "./rank_panel.js";
 import { River } from "./river.js";
 import { Tip } from "./tip.js";
@@ -16,7 +17,8 @@ export function buildPage(viewer) {
   const list = element("ul", { class: "list", role: "tree", "aria-label": "What is drawn, as a list", id: "list" });
   const said = element("div", { class: "said", "aria-live": "polite" });
   const aside = element("aside", { "aria-label": "Details" });
-  const footer = element("footer", { "aria-label": "Legend" });
+  const legend = element("div", { class: "legend" });
+  const above = element("button", { class: "above", hidden: "", title: "to the output (Home)", on: { click: () => viewer.goHome() } });
   const passes = passSwitch(viewer);
   const ranks = rankSwitch(viewer);
   const troubles = troubleButtons(viewer);
@@ -36,13 +38,13 @@ export function buildPage(viewer) {
       finder.element,
       element("button", { class: "step", text: "?", "aria-label": "Keys", title: "the keys (?)", on: { click: () => showHelp(viewer) } }),
       verdict),
-    element("main", {}, river.whole, code.element, element("div", { class: "stage" }, canvas, crumbs.element, toolbar(viewer), status.element), list, said),
+    element("main", {}, river.whole, code.element, element("div", { class: "stage" }, canvas, above, crumbs.element, status.element), list, said),
     aside,
-    footer,
+    element("footer", { "aria-label": "Legend" }, legend, toolbar(viewer)),
     tip.element,
   ];
   document.body.append(...parts);
-  return { parts, canvas, list, said, aside, footer, passes, ranks, finder, crumbs, status, tip, river, code, facts, verdict, showTroubles: troubles.show };
+  return { parts, canvas, list, said, aside, legend: new Legend(legend, viewer), above, passes, ranks, finder, crumbs, status, tip, river, code, facts, verdict, showTroubles: troubles.show };
 }
 
 function about({ data, size }) {

@@ -1,4 +1,4 @@
-// What stands on the canvas: zoom, a menu, where the selected thing is, and what was just done.
+// What moves the drawing: zoom, a menu, where the selected thing is, and what was just done.
 import { element, faint, hear } from "./element.js";
 import { savePng, saveSvg } from "./saving.js";
 import { boxWords } from "./words.js";

@@ -6,7 +6,6 @@ import { forgetListeners, hear, pause } from "./element.js";
 import { plural } from "./format.js";
 import { strongestPath } from "./gradients.js";
 import { listenToKeys } from "./keys.js";
-import { Legend } from "./legend.js";
 import { nextBox } from "./neighbours.js";
 import { MOST_BOXES, everything, firstOpen, mainGroup } from "./opening.js";
 import { Outline } from "./outline.js";
@@ -37,7 +36,6 @@ export class Viewer extends Drawing {
     this.trouble = -1;
     this.panel = new Panel(this.aside, this, histograms);
     this.outline = new Outline(this.list, this);
-    this.legend = new Legend(this.footer, this);
     this.first = firstOpen(this.model, (open, group) => this._zoomOf(open, group));
     this.open = new Set(this.first);
     this.trail = way.trail ?? new Trail();

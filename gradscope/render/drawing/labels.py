@@ -141,7 +141,8 @@ class Labels:
         kept = text(saved_words(scene, item), INK, 10)
         got = [text(line, MAGENTA, 10) for line in wrapped(visible(node.raised), LONGEST)]
         where = text(" · ".join(filter(None, facts)), GREY, 10)
-        lines = [head, where, *got, self._hooked(item), kept, *met, *self._bars(rounds)]
+        lines = [head, where, self._sides(item), *got, self._hooked(item), kept, *met]
+        lines += self._bars(rounds)
         lines.append(text(short(f"saved: {saved}") if saved else "", GREY, 10))
         lines.append(text(short(scene.cut(item.members)), GREY, 10))
         if ends > 1:
@@ -167,7 +168,7 @@ class Labels:
         if rounds:
             return box([head, text(f"grad {self.range(rounds)}", INK, 10), *self._bars(rounds)])
         if info is None:
-            return box([head])
+            return box([head, self._sides(item)])
         total = self.gradient(info, tensor)
         said = (
             total
@@ -178,6 +179,19 @@ class Labels:
         apart = self.scene.spread(item)
         lines = [head, text(said, color, 10), self._hooked(item), *self._meeting(item)]
         return box([*lines, text(apart, GREY, 10)])
+
+    def _sides(self, item: Item) -> Line:
+        """What arrives on each side of a comparison; of what is drawn once for all rounds the
+        median."""
+        if not self.scene.options.sides:
+            return []
+        told = []
+        for side, one in zip("AB", self.scene.each, strict=True):
+            info = one.entering(item) if item.template is None else middle(one.rounds(item))
+            size = "⚠ not finite" if info.state == "non-finite" else self.norm(info)
+            told += [f"{side} {size.removeprefix('‖g‖ ')}"] if size else []
+        of = "‖g‖" if item.template is None else "median ‖g‖"
+        return text(f"{of} {' · '.join(told)}" if told else "", INK, 10)
 
     def _value(self, tensor: TensorInfo | None) -> Line:
         """The value of a forward tensor, in the picture of an explanation."""
@@ -216,7 +230,7 @@ class Labels:
             # Below the words of its call, which are long.
             facts, sizes = [], [scene.operations(item), *facts, *sizes]
         inside += [cell for fact in facts if fact for cell in text(f" · {fact}", FAINT, 10)]
-        lines = [head, inside, text(" · ".join(filter(None, sizes)), GREY, 10)]
+        lines = [head, inside, text(" · ".join(filter(None, sizes)), GREY, 10), self._sides(item)]
         lines.append(text(saved_words(scene, item), INK, 10))
         if rounds:
             return box([*lines, *self._meeting(item), *self._bars(rounds)])

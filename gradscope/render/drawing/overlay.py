@@ -33,12 +33,14 @@ MEASURE = "‖A - B‖ in % of the larger ‖g‖"
 """What the colours of a comparison mean."""
 
 _ALONE = {"A": Mark(ONLY_A, "only in A", 3), "B": Mark(ONLY_B, "only in B", 3)}
-SHADES = ("#fbe3c4", "#f6b26b", "#e07b1f")
-"""Gradients that differ by less than 1 %, by less than half, by more."""
+STEPS = (0.01, 0.1, 0.5)
+"""Relative differences from which a gradient has the next shade."""
 
-INKS = ("#c48a3f", "#b45309", "#8a3d00")
+SHADES = ("#fdf0dd", "#fbd7a6", "#f0a04b", "#d9690f")
+"""Gradients that differ by less than each of these, or by more."""
+
+INKS = ("#a98045", "#b8700f", "#a84f09", "#7a3300")
 """The same for arrows and words, readable on white."""
-
 
 LONGEST_NAME = 30
 """Letters of the name of a side in the key."""
@@ -68,8 +70,8 @@ def overlay(comparison: Comparison, both: Union) -> Overlay:
     names = [shorten(name, LONGEST_NAME, "…", keep_end=True) for name in comparison.names]
     sides = zip("AB", names, strict=True)
     key = [replace(_ALONE[side], words=f"only in {side}, {name}") for side, name in sides]
-    steps = zip(SHADES, ("under 1 %", "under 50 %", "more"), strict=True)
-    key += [Mark(shade, words) for shade, words in steps]
+    words = [*(f"under {step:.0%}".replace("%", " %") for step in STEPS), "more"]
+    key += [Mark(shade, told) for shade, told in zip(SHADES, words, strict=True)]
     key.append(Mark("", MEASURE + _by_norms(edges.values())))
     return Overlay("B ÷ A", "", nodes, edges, leaves, is_ratio=True, key=key)
 
@@ -82,7 +84,7 @@ def _by_norms(marks: Iterable[Mark]) -> str:
 
 def _shade(distance: Distance) -> Mark:
     relative = float(distance.relative)
-    step = 2 if not relative < 0.5 else 1 if relative >= 0.01 else 0
+    step = sum(not relative < least for least in STEPS)
     return Mark(INKS[step], apart(distance), weight=min(relative, 1) if relative > 0 else 1)
 
 

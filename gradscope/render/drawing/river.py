@@ -38,13 +38,16 @@ def line(scene: Scene, writer: Writer) -> str:
     rows = profile(scene, 2 * MOST_CELLS)
     if not rows:
         return ""
-    lead, short = (f"{scene.only}‖g‖ in backward order  ", f"{scene.only}‖g‖  ")
-    words = f"  {told(scene, rows)}"
+    said = f"{scene.only}‖g‖ in backward order  ", f"{scene.only}‖g‖  ", f"  {told(scene, rows)}"
+    lead, short, words = map(writer.glyphs.text, said)
     if scene.options.width - len(lead) - len(words) < FEWEST_CELLS:
         lead = short
     room = scene.options.width - len(lead)
+    # What is last is said where there is room for it.
+    between = writer.glyphs.text(" · ")
+    while len(words) > room - FEWEST_CELLS and between in words:
+        words = words.rpartition(between)[0]
     width = min(max(room - len(words), FEWEST_CELLS), MOST_CELLS)
-    lead, words = writer.glyphs.text(lead), writer.glyphs.text(words)
     words = shorten(words, max(room - width, 0), writer.glyphs.ellipsis)
     if width < MOST_CELLS:
         rows = profile(scene, 2 * width)
@@ -72,6 +75,10 @@ FEW_ZEROS = 3
 """Leaves that get exactly 0 and are named; more, and operations, are counted."""
 
 
+BEYOND = 2
+"""Times as far as both ends go sizes between them have to go to be told."""
+
+
 def _named(scene: Scene) -> str:
     nodes = zeros(scene.graph, scene.backward) if scene.backward is not None else []
     leaves = {leaf.node: leaf.names[0] for leaf in scene.graph.leaves if leaf.names}
@@ -94,12 +101,19 @@ def _module_of(scene: Scene, nodes: Iterable[Node]) -> str:
     return f" in {visible('.'.join(shared))}" if any(shared) else ""
 
 
+def _rounded(size: float) -> str:
+    return numbers.number(float(f"{size:.3g}"))
+
+
 def told(scene: Scene, rows: list[ProfileRow]) -> str:
     """``1 → 3e-9``: what enters the first and the last operation, ``1 → 3e-9 → 0`` where nothing
     enters those behind, and how many nodes have no size."""
-    known = ends(scene.graph, scene.backward) if scene.backward else []
-    words = [" → ".join(numbers.number(float(f"{size:.3g}")) for size in known)]
+    known, (least, most) = ends(scene.graph, scene.backward) if scene.backward else ([], (0, 0))
+    words = [" → ".join(map(_rounded, known))]
     bad, zero = sum(row.bad for row in rows), sum(row.zero for row in rows)
     words += [f"✖ not finite at {count(bad, 'node')}"] if bad else []
     words += [f"0 at {_named(scene)}"] if zero else []
+    sizes = [size for size in known if size] or [least]
+    words += [f"down to {_rounded(least)}"] if BEYOND * least < min(sizes) else []
+    words += [f"up to {_rounded(most)}"] if most > BEYOND * max(sizes) else []
     return " · ".join(filter(None, words))

@@ -43,11 +43,13 @@ MOST_FACTORS = 4
 class Scene:
     """A report, simplified and ready to be drawn."""
 
-    def __init__(self, report: Report, options: Options) -> None:
+    def __init__(self, report: Report, options: Options, compared: bool = False) -> None:
+        """Of a picture in which two sides are ``compared`` neither's gradients are drawn, but how
+        far they are apart."""
         self.report = report
         self.options = options
         self.graph = report.graph
-        self.backward = _chosen_pass(report, options.call)
+        self.backward = None if compared else _chosen_pass(report, options.call)
         self.blame = Blame(report, self.backward)
         self.view: View = simplify(report.graph, self._folding())
         self.incoming = self.view.incoming()
@@ -67,7 +69,7 @@ class Scene:
         overlay = options.overlay is not None and not options.overlay.is_ratio
         pointed = overlay or report.explanation or options.names == "torch"
         folding = replace(options.folding, at_once=not pointed, rows=rows)
-        return cls(report, replace(options, folding=folding))
+        return cls(report, replace(options, folding=folding), rows is None and bool(options.sides))
 
     def _folding(self) -> Folding:
         """How far to fold, with the nodes of which something is to be said."""
