@@ -493,14 +493,11 @@ def test_functions_of_an_installed_package_are_a_line_each_without_room(session:
     )
     asked = ("backward", "program.py", "--format", "code")
     rows = session.cli(*asked).out.splitlines()
-    scaled, loss_of, rest = rows[-3:]
-    assert (scaled.split()[0:3], loss_of.split()[2]) == (
-        ["lossy.py", "·", "scaled:2"],
-        "loss_of:7–8",
-    )
+    scaled, loss_of, leaves, rest = rows[-4:]
+    assert [row.split()[2] for row in (scaled, loss_of)] == ["scaled:2", "loss_of:7–8"]
     y = 3 * (torch.ones(2).sin() + 1)
     assert numbers(scaled)[-1] == pytest.approx(float((2 * y).norm()), rel=1e-3)
-    assert "×2" in loss_of and "● w" in loss_of
+    assert "×2" in loss_of and leaves.startswith("       ● w ")
     assert rest == "2 functions of installed packages, a line each: --all"
     assert "history cut" not in "".join(rows)
     opened = session.cli(*asked, "--all").out
@@ -508,6 +505,19 @@ def test_functions_of_an_installed_package_are_a_line_each_without_room(session:
     session.write(f"import lossy\n{BEGIN}lossy.loss_of(lossy.scaled(x), w).backward()\n")
     opened = session.cli(*asked).out
     assert "y = 3 * x" in opened and "a line each" not in opened
+
+
+def test_many_leaves_of_a_line_are_counted_and_the_largest_is_named(session: Session) -> None:
+    names = "abcdefg"
+    made = "".join(
+        f"{name} = torch.tensor({n}.0, requires_grad=True)\n" for n, name in enumerate(names)
+    )
+    session.write(
+        f"import torch\n{made}({' + '.join(f'{name} ** 2' for name in names)}).backward()\n"
+    )
+    told = session.cli("backward", "program.py", "--format", "code").out
+    # d(n²)/dn is 2n.
+    assert told.endswith("  ● 7 leaves 0 in 1 of 7 · 2–12, largest g\n")
 
 
 CELL = """

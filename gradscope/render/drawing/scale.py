@@ -284,12 +284,11 @@ def grown(rounds: Sequence[Round], leaving: GradientInfo | None = None) -> Cours
     return Course(before, after, words, place, "information", True)
 
 
-def span(infos: Sequence[GradientInfo], *digits: int) -> str:
-    """``0.607–0.838``: the smallest and the largest norm, of so many ``digits``, or the one that
-    all have; "" where none is known."""
+def span(infos: Sequence[GradientInfo]) -> str:
+    """``0.607–0.838``: the smallest and the largest norm, or the one that all have; "" where none
+    is known."""
     known = [float(info.norm) for info in infos if info.state == "finite" and info.norm is not None]
-    ends = [*dict.fromkeys((min(known), max(known)))] if known else []
-    words = (numbers.number(end, *digits * (len(ends) > 1)) for end in ends)
+    words = map(numbers.number, (min(known), max(known)) if known else ())
     return "\u2013".join(dict.fromkeys(words))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 
 from gradscope.escaping import visible
 from gradscope.model.report import Report
@@ -32,14 +31,8 @@ NARROWEST = 12
 SIZES = 28
 """Cells that the number of a line and the sizes beside it may need."""
 
-FEW_DIGITS = 2
-"""Digits of the range of several leaves, beside which there is little room."""
-
 LONG_PATH = 24
 """Letters of a leaf's path from which its end alone is told."""
-
-MOST_NAMED = 2
-"""Leaves that are named beside what is one line for a whole function."""
 
 WIDE = 80
 """Cells from which on a single leaf has room beside a line."""
@@ -109,8 +102,11 @@ class _Code(Head):
             is_folded = position in self.folded
             if position and not (is_folded and position - 1 in self.folded):
                 yield [""]
-            yield self._folded(function) if is_folded else [Part(self._name(function), "bold")]
-            yield from () if is_folded else self._rows(function)
+            if is_folded:
+                yield from self._folded(function)
+            else:
+                yield [Part(self._name(function), "bold")]
+                yield from self._rows(function)
 
     def _folded_of(self, functions: Sequence[SourceFunction]) -> set[int]:
         """The functions of installed packages that are a line each, where not all have room: those
@@ -132,7 +128,8 @@ class _Code(Head):
             and taken.isdisjoint(leaf for line in function.lines if line for leaf in line.leaves)
         }
         own = (len(one.lines) + 2 for at, one in enumerate(functions) if at not in closed)
-        room = max(self.options.lines, FEWEST_LINES) - HEAD_LINES - sum(own) - len(closed)
+        room = max(self.options.lines, FEWEST_LINES) - HEAD_LINES - sum(own)
+        room -= sum(1 + any(line and line.leaves for line in one.lines) for one in closed.values())
         for position, function in sorted(closed.items(), key=lambda one: self._rank(one[1])):
             more = len(function.lines) + 1
             if more <= room:
@@ -153,17 +150,18 @@ class _Code(Head):
             depth += 1
         return is_once, depth
 
-    def _folded(self, function: SourceFunction) -> list[Cell]:
-        """A function of an installed package as one line, with all that it made."""
+    def _folded(self, function: SourceFunction) -> Iterator[list[Cell]]:
+        """A function of an installed package as one line, with all that it made, and the leaves
+        that it takes."""
         lines = [line for line in function.lines if line is not None and line.pieces]
         pieces = function.pieces
         results = sorted(node for line in lines for one in line.wholes for node in one.results)
         numbers = dict.fromkeys((lines[0].number, lines[-1].number))
         at = Part(f":{'–'.join(map(str, numbers))}", "dim", "never")
         row: list[Cell] = ["", (Part(self._name(function), "bold", "start"), at)]
-        row += self._cells(Made(pieces[0].origin, results=results), pieces)
+        yield row + self._cells(Made(pieces[0].origin, results=results), pieces)
         leaves = dict.fromkeys(leaf for line in lines for leaf in line.leaves)
-        return [*row[:-1], self._leaves([*leaves], row[-1])] if leaves else row
+        yield from self._below([*leaves], "       ") if leaves else ()
 
     def _rows(self, function: SourceFunction) -> Iterator[list[Cell]]:
         known = [line.text.expandtabs() for line in function.lines if line is not None]
@@ -178,8 +176,8 @@ class _Code(Head):
             # What takes more room than there is beside the line stands below it.
             is_noted = any(part.text for part in parts(row[-1]))
             is_beside = len(line.leaves) == 1 and not is_noted and self.options.width >= WIDE
-            if line.leaves and is_beside:
-                row[-1] = self._leaves(line.leaves, row[-1])
+            if is_beside:
+                row[-1] = self._beside(line.leaves[0])
             yield row
             if self.is_open:
                 yield from (self._part(piece, [piece]) for piece in line.pieces[len(wholes) == 1 :])
@@ -190,7 +188,7 @@ class _Code(Head):
                     for one in wholes
                 )
             if line.leaves and not is_beside:
-                yield from self._below(line)
+                yield from self._below(line.leaves, "  ")
             yield from self._marked(line, function.file)
             yield from self._findings(function.file, line, margin)
 
@@ -212,33 +210,22 @@ class _Code(Head):
 
     # ------------------------------------------------------------------ beside and below
 
-    def _leaves(self, positions: Sequence[int], note: Cell) -> Cell:
-        """The leaves that a line takes, with what each gets, or how many they are."""
+    def _beside(self, position: int) -> Cell:
+        """The only leaf that a line takes, with what it gets."""
         # Of a long path the end says which it is, and the number must have room.
-        dots = self.glyphs.ellipsis
-        paths = map(self._leaf, positions)
-        names = [path if len(path) <= LONG_PATH else f"{dots}{short(path)}" for path in paths]
-        is_count = len(names) > MOST_NAMED
-        if is_count:
-            names, sizes = [count(len(names), "leaf")], [self._got(positions, FEW_DIGITS)]
-        else:
-            sizes = [self._got([one]) for one in positions]
-        before = parts(note)
-        (name, size), *others = zip_longest(names, sizes, fillvalue="")
-        gap = " · " if any(part.text for part in before) else ""
-        more = "".join(f", {other} {known}".rstrip() for other, known in others)
+        path = self._leaf(position)
+        name = path if len(path) <= LONG_PATH else f"{self.glyphs.ellipsis}{short(path)}"
+        sign = Part(f"{self.glyphs.leaf} ", "green", "never")
         return (
-            *before,
-            Part(f"{gap}{self.glyphs.leaf} ", "green", "never"),
-            Part(name, "green", "never" if is_count else "start"),
-            Part(f" {size}".rstrip(), "green", "whole" if is_count else "never"),
-            Part(more, "green"),
+            sign,
+            Part(name, "green", "start"),
+            Part(f" {self._got([position])}", "green", "never"),
         )
 
-    def _below(self, line: SourceLine) -> Iterator[list[Cell]]:
+    def _below(self, positions: Sequence[int], margin: str) -> Iterator[list[Cell]]:
         """``ln_1.weight ×12 0.0164–0.07357``: each leaf that a line takes, or each of a layer, with
-        what it gets; how many they are where these are many, too."""
-        positions, alike = line.leaves, dict[str, list[int]]()
+        what it gets; how many they are where these are many, too, and which gets most."""
+        alike: dict[str, list[int]] = {}
         for one in positions:
             alike.setdefault(re.sub(r"\b\d+\b", "*", self._leaf(one)), []).append(one)
         if max(map(len, alike.values())) < FEWEST_LAYERS:
@@ -247,12 +234,13 @@ class _Code(Head):
             alike = {"": [*positions]}
         several = [name for name, some in alike.items() if len(some) > 1]
         shown = dict(zip(several, _ends(several), strict=True))
-        lead, row = f"  {self.glyphs.leaf} ", ""
+        lead, row = f"{margin}{self.glyphs.leaf} ", ""
         for name, some in alike.items():
             who = self._leaf(some[0])
             if len(some) > 1:
                 who = f"{shown[name]} ×{len(some):,}" if name else count(len(some), "leaf")
             said = f"{who} {self._got(some)}".rstrip()
+            said += "" if name or self.known.calls else f", largest {self._largest(some)}"
             if row and cells(f"{lead}{row}, {said},") > self.options.width:
                 # A name and its number stay together.
                 yield from self._said(lead, f"{row},", "green")
@@ -263,15 +251,21 @@ class _Code(Head):
     def _leaf(self, position: int) -> str:
         return visible(next(iter(self.scene.graph.leaves[position].names), "?"))
 
-    def _got(self, positions: Sequence[int], *digits: int) -> str:
-        """The sizes of what leaves get, of so many ``digits``."""
+    def _largest(self, positions: Sequence[int]) -> str:
+        """Which of several leaves gets most."""
+        gradients = self.scene.gradients
+        norms = {one: gradients.leaf(one).norm or 0 for one in positions} if gradients else {}
+        return self._leaf(max(norms, key=norms.__getitem__)) if norms else ""
+
+    def _got(self, positions: Sequence[int]) -> str:
+        """The sizes of what leaves get."""
         # Of several calls each has sizes of its own.
         gradients = None if self.known.calls else self.scene.gradients
         infos = [gradients.leaf(one) for one in positions] if gradients else []
         signs = self.glyphs.silent, self.glyphs.bad
         if len(infos) == 1:
             return span(infos) or state_word(infos[0], *signs)
-        return " · ".join(filter(None, (odd(infos, signs[1]), span(infos, *digits))))
+        return " · ".join(filter(None, (odd(infos, signs[1]), span(infos))))
 
     def _marked(self, line: SourceLine, file: str) -> Iterator[list[Cell]]:
         """What the verdict says of a line, and of the leaves that it takes."""
