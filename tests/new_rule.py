@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from gradscope.rules import RULES
+from gradscope.rules.register import REMOVED
 
 FOLDER = Path(__file__).parent.parent / "gradscope" / "rules"
 CHAPTERS = ("values", "sizes", "missing", "errors", "loop", "derivative", "ranks")
@@ -76,7 +77,8 @@ def write(chapter: str, name: str) -> Path:
     if path.exists() or name in {rule.name for rule in RULES.values()}:
         raise SystemExit(f"NAME={name}: there is a rule of this name")
     first = CHAPTERS.index(chapter) + 1
-    used = [int(code[2:]) for code in RULES if re.fullmatch(rf"GS{first}\d\d", code)]
+    codes = {*RULES, *REMOVED}  # one that was removed is never given again
+    used = [int(code[2:]) for code in codes if re.fullmatch(rf"GS{first}\d\d", code)]
     kind = "".join(word.capitalize() for word in name.split("-"))
     text = SKELETON.format(code=f"GS{max(used) + 1}", name=name, kind=kind)
     path.write_text(text, "utf-8")

@@ -56,7 +56,7 @@ def is_right(case: Case, finding: Finding) -> bool:
     return place in known and case.op.lower() in " ".join(words).lower()
 
 
-@pytest.mark.parametrize("case", ILL, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", ILL, ids=lambda case: f"{case.name}-{case.rule}")
 def test_sick(session: Session, case: Case) -> None:
     look_at_sick(session, case)
 
@@ -70,7 +70,7 @@ def look_at_sick(session: Session, case: Case) -> None:
     assert case.name in MISSED or not others, found
 
 
-@pytest.mark.parametrize("case", HEALED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", HEALED, ids=lambda case: f"{case.name}-{case.rule}")
 def test_healed(session: Session, case: Case) -> None:
     look_at_healed(session, case)
 

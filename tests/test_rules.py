@@ -13,8 +13,11 @@ import pytest
 from gradscope.model import storage
 from gradscope.model.observations import Finding
 from gradscope.rules import RULES
+from gradscope.rules.register import REMOVED
+from tests import new_rule
 from tests.fuzz.process import ran
 from tests.looking import Session
+from tests.new_rule import CHAPTERS
 from tests.ranks.running import run
 from tests.reference import rule_pages
 from tests.terminals import shown_by
@@ -143,6 +146,19 @@ def test_rules_know_nothing_of_each_other(path: Path) -> None:
     neighbours = {name for name in facts(path).imports if name.startswith("gradscope.rules")}
     shared = ("gradscope.rules.rule", "gradscope.rules.facts", "gradscope.rules.questions")
     assert {name for name in neighbours if not name.startswith(shared)} == set()
+
+
+def test_the_code_of_a_removed_rule_is_given_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not RULES.keys() & REMOVED.keys()
+    for chapter in CHAPTERS:
+        (tmp_path / chapter).mkdir()
+        monkeypatch.setattr(new_rule, "FOLDER", tmp_path)
+        code = re.search(
+            r'code = "(GS\d+)"', new_rule.write(chapter, "some-rule").read_text("utf-8")
+        )
+        assert code is not None and code[1] not in {*RULES, *REMOVED}
 
 
 def test_precedence_names_rules_and_never_goes_in_a_circle() -> None:

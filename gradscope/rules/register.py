@@ -35,7 +35,7 @@ _NAME = re.compile(r"[a-z]+(-[a-z]+)*", re.ASCII)
 _FOLDER = Path(__file__).parent
 _PACKAGE = __name__.rpartition(".")[0]
 
-_REMOVED = {
+REMOVED = {
     f"GS{number}": "0.1.0"
     for number in (
         *(
@@ -226,9 +226,9 @@ def find_rule(word: str, more: str = "", source: str = "") -> Rule:
     """
     more = more or "rules go by codes, such as GS303, or by names, such as history-cut"
     code = word.upper()
-    if code in _REMOVED:
+    if code in REMOVED:
         heir = f"; {_HEIRS[code]} looks for what it found" if code in _HEIRS else ""
-        what = f"rule {code} was removed in version {_REMOVED[code]}{heir}"
+        what = f"rule {code} was removed in version {REMOVED[code]}{heir}"
         raise TargetError(what, f"take it out of {source}" if source else more)
     known = {name.lower(): rule for rule in RULES.values() for name in (rule.code, rule.name)}
     if word.lower() in known:
