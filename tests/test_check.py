@@ -430,6 +430,27 @@ def test_leaves_behind_something_opaque_are_left_out(session: Session) -> None:
     assert checks.reason == "one leaf is behind a call that was not compared"
 
 
+def test_a_program_that_gives_another_number_each_time_is_not_measured(session: Session) -> None:
+    text = f"{HEAD}import random\n" + function(
+        "Noise", "ctx.by = random.random(); x * ctx.by", "grad * ctx.by"
+    )
+    text += "u, v = (torch.randn(4, requires_grad=True) for _ in 'uv')\n"
+    report, checks = checked(
+        session, f"{text}(u.tanh().sum() + 1e-6 * Noise.apply(v).sum()).backward()\n"
+    )
+    assert named(report, "Noise").verdict == "random" and not checks.leaves
+    assert checks.reason == "two runs with the same random state give different results"
+
+
+def test_how_far_a_wrong_leaf_is_off_is_of_the_larger_number(session: Session) -> None:
+    text = HEAD + function("Off", "x.tanh()", "grad * (1 - x.tanh()**2) * 1.3", keeps="x")
+    text += "u, v = (torch.randn(9, requires_grad=True) for _ in 'uv')\n"
+    _, checks = checked(session, f"{text}(Off.apply(u) * v.sin()).sum().backward()\n")
+    (wrong,) = [one for one in checks.leaves if one.verdict == "wrong" and len(one.leaves) == 1]
+    one, other, error = (float(n or 0) for n in (wrong.analytic, wrong.numeric, wrong.error))
+    assert error == pytest.approx(abs(one - other) / max(abs(one), abs(other)), rel=1e-6)
+
+
 def test_hooks_of_the_program_do_not_run_once_more(session: Session) -> None:
     text = """
 import torch

@@ -75,7 +75,21 @@ TABLE = {
     "NaN at zero": Own("x * x", "grad * 2 * x * x / x", "wrong", AROUND),
     "no gradient": Own("x * 2", "None", "wrong"),
     "upstream changed": Own("x * 2", "grad.mul_(2)", "wrong", reason="in place"),
-    "another precision": Own("x.float() * 2", "grad * 2", "not checked", reason="double precision"),
+    "numpy in single precision": Own(
+        "torch.from_numpy(x.numpy().astype('f')) * 2",
+        "grad * 2",
+        "not checked",
+        reason="double precision",
+    ),
+    "another precision": Own("x.float() * 2", "grad * 2", "right"),
+    "another precision inside": Own(
+        "torch.softmax(x, -1, dtype=torch.float32).type_as(x)",
+        "(lambda y: (grad - (grad * y).sum(-1, keepdim=True)) * y)(x.float().softmax(-1))",
+        "right",
+    ),
+    "another precision inside, wrong": Own(
+        "(x.float() ** 3).to(x.dtype)", "(grad.float() * 2.97 * x**2).type_as(x)", "wrong"
+    ),
     "numpy in forward": Own("torch.from_numpy(np.sin(x.numpy()))", "grad * x.cos()", "right"),
     "a forward that prints": Own("(print('forward'), x * 2)[1]", "grad * 2", "right"),
     "a backward that fails": Own("x * 2", "grad.view(100)", "not checked", reason="raised"),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from gradscope.autograd.isolation import functions_on
@@ -40,6 +41,17 @@ of probabilities.  An operand that is so stays as it is."""
 
 class Unrepeatable(GradscopeError):
     """A call cannot be made again; says why."""
+
+
+class InDouble(TorchFunctionMode):
+    """Makes double precision of every float that is asked for by its dtype, also inside of a custom
+    Function: one that computes in float32 would move by steps in float64, and have no slope."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        args, kwargs = pytree.tree_map_only(torch.dtype, _wide, (args, kwargs or {}))
+        return _WIDENING.get(func, func)(*args, **kwargs)
 
 
 def widened(value: Any) -> Any:
@@ -81,8 +93,8 @@ def make_again(call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> Tens
     # In double precision whatever precision the program chose.
     with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
         try:
-            with functions_on():
-                out = _WIDENING.get(call.function, call.function)(*args, **kwargs)
+            with functions_on(), InDouble():
+                out = call.function(*args, **kwargs)
         except Exception as error:
             let_pass(error)
             raise Unrepeatable(f"in float64 it raised {described(error)}") from None

@@ -144,8 +144,12 @@ class Judgement(NamedTuple):
 
     @property
     def numbers(self) -> tuple[Number, Number, Number]:
-        """What is not the verdict, as a Report has it."""
-        return number(self.analytic), number(self.numeric), number(self.error)
+        """What is not the verdict, as a Report has it.  What is wrong is told relative to the
+        larger of the two, which a reader sees beside it."""
+        error, size = self.error, max(abs(self.analytic), abs(self.numeric))
+        if self.verdict == "wrong" and 0 < size < math.inf:
+            error = abs(self.analytic - self.numeric) / size
+        return number(self.analytic), number(self.numeric), number(error)
 
 
 class Agreement(NamedTuple):

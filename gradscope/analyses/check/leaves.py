@@ -22,6 +22,7 @@ from gradscope.autograd.summary import name_of
 from gradscope.derivatives.call import FORMS, TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable, widened
 from gradscope.derivatives.finite_differences import along
+from gradscope.derivatives.verdict import RANDOM
 from gradscope.derivatives.wide_function import dense_of, real
 from gradscope.errors import CaptureError, described
 from gradscope.handlers import let_pass
@@ -118,7 +119,10 @@ def program_of(
     blocked = _blocked(placed, replay, unsure)
     leaves = placed.graph.leaves
     slots = {at: own for at, own in placed.leaf_slots().items() if leaves[at].node not in blocked}
-    return WholeProgram(replay, upstream, values, slots, tolerance)
+    whole = WholeProgram(replay, upstream, values, slots, tolerance)
+    if whole.is_random():
+        raise Unrepeatable(RANDOM)
+    return whole
 
 
 class CheckedLeaves:
@@ -235,7 +239,8 @@ class CheckedLeaves:
                 verdict, reason = "not checked", OVERFLOWS
             else:
                 reason = "backward in float64 agrees: it is lost to the program's precision"
-        return LeafCheck(leaves, verdict, *judged.numbers, reason)
+        numbers = judged._replace(verdict=verdict).numbers
+        return LeafCheck(leaves, verdict, *numbers, reason)
 
     def _is_noise(self, moved: Moved) -> bool:
         """Whether the difference is as small as what rounding leaves of a gradient that is 0 in

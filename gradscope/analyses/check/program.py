@@ -38,6 +38,9 @@ that is 0 in theory is 1e-8 in practice."""
 BUDGET = 200_000_000
 """Elements that may be computed again; beyond it leaves are moved together only."""
 
+UNEVEN = 100
+"""Two runs that differ by more than so many times the rounding of one drew other numbers."""
+
 MANY = 1_000_000
 """More than there are leaves: by so much the seeds of one leaf are apart."""
 
@@ -97,6 +100,11 @@ class WholeProgram(WideFunction):
         if not found.keys() >= self.upstream.keys():
             raise Unrepeatable("its root depends on a call that could not be repeated")
         return [found[root] for root in self.upstream]
+
+    def is_random(self) -> bool:
+        """Whether it gives another number when nothing is moved, by more than what adding up in
+        another order, as on a GPU, could leave."""
+        return abs(self.value()) > UNEVEN * self.noise
 
     @cached_property
     def leaf_gradients(self) -> dict[int, torch.Tensor]:
