@@ -6,7 +6,6 @@ Must not know how it is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -40,6 +39,9 @@ from gradscope.simplify.partition import Partition
 from gradscope.simplify.view import View
 from gradscope.words import nearest, one_line, option
 
+MOST_MEETING = 5
+"""Arrows that meet others which can be followed where a small graph is drawn as it is."""
+
 MOST_BLAMED = 3
 """Nodes to blame up to which modules are opened."""
 
@@ -63,10 +65,9 @@ def folded(part: Partition, folding: Folding, keep: int | None) -> View:
 
 def _at_once(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
     """With less opened, if that is small enough to be looked at and what would be opened is not."""
-    size: Callable[[View], int] = height if folding.rows is None else rows_of_tree
-    most = folding.rows or MOST_ROWS
     told, blamed = folding.told, folding.blamed[:MOST_BLAMED]
     opened = _opened(hierarchy, folding)
+    is_small = bool(opened.by_rounds) and folding.depth is None
     if folding.depth is None:
         opened = opened_towards(hierarchy, opened, blamed)
     part.close(hierarchy, opened)
@@ -74,16 +75,23 @@ def _at_once(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
     def drawn() -> View:
         return views_as_one(straight_to_leaves(part.view(), part.graph, told), part.graph, told)
 
+    def is_too_much(view: View) -> bool:
+        if folding.rows is not None:
+            return rows_of_tree(view) > folding.rows
+        # What would be drawn as it is has few boxes, but arrows beyond those of a tree may cross.
+        meeting = len(view.links) - len(view.items) + len(view.roots)
+        return height(view) > MOST_ROWS or (is_small and meeting > MOST_MEETING)
+
     view = lower = drawn()
     limit = FEW if folding.depth is not None else folding.limit
-    while size(lower) > most and limit > FEW:
+    while is_too_much(lower) and limit > FEW:
         limit -= 1
         fewer = opened_to_fit(hierarchy, limit, nested=folding.rows is not None)
         fewer = opened_towards(hierarchy, fewer, blamed)
         if fewer != opened:
             part.close(hierarchy, opened := fewer)
             lower = drawn()
-    return with_sides(lower if size(lower) <= most else view)
+    return with_sides(view if is_too_much(lower) else lower)
 
 
 def _opened(hierarchy: Hierarchy, folding: Folding) -> Opened:

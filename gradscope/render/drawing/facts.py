@@ -75,33 +75,38 @@ def meeting(scene: Scene, item: Item) -> str:
     return " · ".join(filter(None, (skipped(residuals(scene, item)), cancelled(scene, item))))
 
 
+def _met(gradients: ViewGradients, item: Item) -> list[tuple[int, int]]:
+    """The nodes of an item, each with an output, at which gradients may meet: of a closed group the
+    only one that it is entered by; of a template those of all rounds, of leaves all."""
+    if item.folded and item.kind != "leaves":
+        places = [] if item.template is not None else [*gradients.arrivals(item)]
+        return places if len(places) == 1 else []
+    outputs = range(len(gradients.graph.nodes[item.members[0]].outputs) or 1)
+    return [(node, output) for node in item.members for output in outputs]
+
+
 def opposing(scene: Scene, item: Item) -> list[float]:
     """The shares that cancel where gradients that meet in a node oppose each other; of what a
     template holds those of all rounds, of a group of leaves those of each."""
     gradients = scene.gradients
-    if gradients is None or (item.folded and item.kind != "leaves"):
+    if gradients is None:
         return []
-    outputs = range(len(scene.graph.nodes[item.members[0]].outputs) or 1)
-    places = [(node, output) for node in item.members for output in outputs]
-    return [share for share in starmap(gradients.cancelled, places) if share is not None]
+    shares = starmap(gradients.cancelled, _met(gradients, item))
+    return [share for share in shares if share is not None]
 
 
 def cancelled(scene: Scene, item: Item) -> str:
     """``2 gradients cancel 93 %``, where those that meet in a node oppose each other; of what a
     template holds the most of any round, ``cancels up to 93 %``; else ""."""
-    shares = opposing(scene, item)
-    if not shares or scene.gradients is None:
+    shares, gradients = opposing(scene, item), scene.gradients
+    if not shares or gradients is None:
         return ""
     if item.template is not None:
         return up_to(shares)
-    if item.folded:
+    if item.kind == "leaves":
         return f"{len(shares)} of {len(item.members)} cancel up to {cancelling(max(shares))}"
-    node, gradients = item.members[0], scene.gradients
-    outputs = range(len(scene.graph.nodes[node].outputs) or 1)
-    each = {output: gradients.cancelled(node, output) or 0.0 for output in outputs}
-    most = max(each, key=lambda output: each[output])
-    many = gradients.opposed(node, most)
-    return f"{many:,} gradients cancel {cancelling(each[most])}"
+    place = max(_met(gradients, item), key=lambda place: gradients.cancelled(*place) or 0.0)
+    return f"{gradients.opposed(*place):,} gradients cancel {cancelling(max(shares))}"
 
 
 def saved(scene: Scene, item: Item) -> int:
