@@ -504,7 +504,7 @@ def test_a_profile_of_many_nodes_has_rows_of_several_and_no_jitter() -> None:
     assert len(rows) == math.ceil(701 / 6)
     assert sum(row.finite for row in rows) == 701
     assert middles[:-2] == sorted(middles[:-2], reverse=True)
-    assert ends(report.graph, report.passes[0])[0][0] == 1
+    assert ends(report.graph, report.passes[0])[0] == 1
     assert len(profile_of(report.graph, report.passes[0], 40)) == 40
 
 

@@ -43,7 +43,7 @@ from gradscope.render.words.table import GAP, Cell, Column, Part, Parts
 from gradscope.render.words.text import BADGES, Glyphs, cells
 from gradscope.render.words.text import INKS as INKS_OF
 from gradscope.simplify.gradients import ViewGradients, middle
-from gradscope.simplify.view import Item
+from gradscope.simplify.view import Item, Link
 
 if TYPE_CHECKING:
     from gradscope.render.drawing.beside import Calls, TermShares
@@ -328,7 +328,10 @@ class Cells:
             words = f"given, beside {parts_of(others)}"
         else:
             words = f"{len(self.scene.view.links[row.link].edges):,} of {parts_of(note)}"
-        words = note.remark or words
+        # The number beside it is of the edge alone.
+        if note.remark:
+            is_one = self.scene.view.items[row.item].kind != "leaves"
+            words = f"{'sum: ' * is_one}{note.remark}"
         name = Part(f"{row.lead}{self.glyphs.edge} ", "dim", "never")
         info = self._flow(row, self.scene.gradients)
         return [
@@ -400,6 +403,12 @@ class Cells:
         return gradients.link(self.scene.to_leaf(self.scene.view.links[row.link]))
 
     def _tensor(self, row: TreeRow) -> TensorInfo | None:
+        item = self.scene.view.items[row.item]
+        if item.folded and row.kind == "definition" and len(self.scene.incoming[item.id]) > 1:
+            # Of a group that is entered at several places no tensor is meant.
+            links = (self.scene.view.links[link] for link in self.scene.incoming[item.id])
+            edges = tuple(edge for link in links for edge in link.edges)
+            return self.scene.tensor_of(Link(item.id, item.id, edges))
         if row.link == ROOT:
             root = self.scene.graph.roots[row.root]
             return self.scene.tensor(root.node, root.output)

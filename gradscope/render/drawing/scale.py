@@ -73,11 +73,14 @@ class Scale:
         self.low = low - missing
         self.high = high + missing
         largest = max([*logs, *_logarithms(given)], default=-math.inf)
-        self.passed = 10 ** min(largest, 308) if largest > math.log10(self.ends[1]) else None
+        self.largest = 10 ** min(largest, 308)
+        """The largest norm; 0 where there is none."""
+        self.smallest = 10 ** logs[0] if logs else math.inf
+        """The smallest that is not far below all others; infinite where there is none."""
+        self.passed = self.largest if largest > math.log10(self.ends[1]) else None
         """The largest norm, where it is beyond the scale as that is told."""
-        smallest = 10 ** logs[0] if logs else math.inf
-        self.under = smallest if float(f"{smallest:.1g}") < self.ends[0] else None
-        """The smallest that is not far below all others, where it is below the scale."""
+        self.under = self.smallest if float(f"{self.smallest:.1g}") < self.ends[0] else None
+        """The smallest, where it is below the scale."""
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -215,8 +218,9 @@ VANISHED = 1e-5
 
 class Course(NamedTuple):
     """What becomes of a gradient over rounds, made visible: a sentence, before and after the words
-    that say where; in a few words; the round at which it is so, by its place; how bad it is; and
-    whether the sentence names rounds before it says where."""
+    that say where; in a few words; the round at which it is so, by its place; how bad it is;
+    whether the sentence names rounds before it says where; and whether it is so of what leaves
+    that round, and not of what enters it."""
 
     before: str
     after: str
@@ -224,6 +228,7 @@ class Course(NamedTuple):
     place: int
     severity: Severity
     names_rounds: bool
+    is_behind: bool = False
 
 
 def vanished(rounds: Sequence[Round]) -> Course | None:
@@ -278,10 +283,9 @@ def grown(rounds: Sequence[Round], leaving: GradientInfo | None = None) -> Cours
     start, end = numbers.number(sizes[at]), numbers.number(sizes[behind])
     after = f", {start} to {end}"
     if behind > place:
-        # What is marked is what enters the last of them.
         words += f", {end} goes on"
         after = f": {start} arrives, {end} goes on"
-    return Course(before, after, words, place, "information", True)
+    return Course(before, after, words, place, "information", True, behind > place)
 
 
 def span(infos: Sequence[GradientInfo]) -> str:

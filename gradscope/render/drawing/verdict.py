@@ -421,9 +421,11 @@ def _first(scene: Scene, change: Change, rows: Iterable[Row]) -> Told:
 
 
 def _at_round(scene: Scene, change: Course, nodes: Sequence[Sequence[int]]) -> Spot:
-    """The node at which the gradient enters a round, at the line that all rounds have in common:
-    that of the outermost call in which only this round is."""
-    graph, here = scene.graph, min(nodes[change.place])
+    """The node at which the gradient enters a round, or the last before it leaves it, at the line
+    that all rounds have in common: that of the outermost call in which only this round is."""
+    graph = scene.graph
+    made = [node for node in nodes[change.place] if graph.nodes[node].kind != "leaf"]
+    here = max(made) if change.is_behind and made else min(nodes[change.place])
     others = {call for node in nodes[change.place - 1][:1] for call in _calls(graph, node)}
     own = [call for call in _calls(graph, here) if call not in others]
     at = graph.calls[own[-1]].origin if own else graph.nodes[here].line
