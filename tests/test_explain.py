@@ -901,3 +901,15 @@ def test_the_picture_has_the_values_and_the_derivative_on_every_edge(session: Se
     session.cli("backward", str(path), "-o", "y.dot")
     plain = (session.folder / "y.dot").read_text("utf-8")
     assert "×" not in plain.replace("used ×2", "") and "= 200" not in plain
+
+
+def test_what_is_written_in_place_is_called_by_what_holds_it(session: Session) -> None:
+    session.write(
+        "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\n"
+        "z = x * 2\nz[0] += x[1]\nz += 1\nz[1:].mul_(3)\n(z / x).sum().backward()\n"
+    )
+    told = session.cli("explain", "program.py", "--width", "120").out
+    assert "∂(z/x)/∂z" in told
+    assert "CopySlices  z[1:].mul_(3) " in told and "= z[1:].mul_(3)" not in told
+    # What a statement has left has no name of its own.
+    assert re.search(r"∂\(#\d \+ other\)/∂#\d = 1", told)

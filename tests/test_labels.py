@@ -22,6 +22,7 @@ A = "import torch\na = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)\n"
         ("if (y := a * 2).sum() > 0:\n    pass\n", ["a * 2"]),
         ("y = a * 1\ny += a\n", ["y += a", "a * 1"]),
         ("y = a * 1\ny[0] = 5\n", ["y[0] = 5", "a * 1"]),
+        ("y = a * 1\ny[0] += a[1]\n", ["y[0] += a[1]", "a * 1", "a[1]"]),
         ("n = 'ä€😀'; y = a * 2; y = y + 1\n", ["y + 1", "a * 2"]),
         ("exec('y = a * 7')\n", [""]),
         ("y = torch.nn.functional.softmax(\n    a, dim=0)\n", None),

@@ -18,6 +18,11 @@ def _parsed(text: str) -> ast.expr | None:
         return None
 
 
+def is_expression(text: str) -> bool:
+    """Whether a text names a value, and is no statement such as ``x += 1``."""
+    return _parsed(text) is not None
+
+
 def part_of_target(target: str, number: int, count: int) -> str:
     """What a statement calls one of so many results: ``k`` for the second of ``q, k, v``; the whole
     target where it has another number of names."""

@@ -246,8 +246,10 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 file.variables[_span(value)] = target.id
             # ``x += 1`` is one instruction for both the sum and the assignment.
             case ast.AugAssign(target=target):
-                file.variables[_span(node)] = _target_name(target)
-                file.statements[_span(node)] = _span(node)
+                # What `x[0] += 1` writes back has the place of its target.
+                for span in (_span(node), *[_span(target)] * isinstance(target, ast.Subscript)):
+                    file.variables[span] = _target_name(target)
+                    file.statements[span] = _span(node)
             case ast.With(items=items) | ast.AsyncWith(items=items):
                 last = items[-1].optional_vars or items[-1].context_expr
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(last)[2:])

@@ -316,9 +316,10 @@ def label_of(graph: Graph, node: Node) -> str:
         expression = f"∂ {expression}"
     if node.kind == "leaf":
         return ""
-    if node.variable and expression:
+    # `z[1:].mul_(3)` changes what the variable holds, and is not what it holds.
+    if node.variable and expression and node.short_op != "CopySlices":
         return f"{node.variable} = {expression}"
-    return node.variable or expression
+    return expression or node.variable
 
 
 def on_cycles(arrows: set[tuple[int, int]]) -> set[int]:

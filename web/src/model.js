@@ -204,7 +204,7 @@ export class Model {
     const written = this.origin(node)?.expression ?? "";
     const expression = written && this.derived.has(node) ? `∂ ${written}` : written;
     const variable = this.variable(node);
-    return variable && expression ? `${variable} = ${expression}` : variable || expression;
+    return variable && expression && this.title(node) !== "CopySlices" ? `${variable} = ${expression}` : expression || variable;
   }
 
   // ---------------------------------------------------------------- groups

@@ -68,7 +68,12 @@ class Wording:
             name = operands.part_of_target(target.variable, place.output, len(target.outputs))
             return visible(name)
         # An inner node of one expression has no words of its own.
-        if target.kind == "leaf" or origin is None or target.origin == self.node.origin:
+        is_part = origin is None or target.origin == self.node.origin
+        # Nor is what a statement says, or a write through a view, the name of what came of it.
+        is_written = target.short_op == "CopySlices" or (
+            origin is not None and not operands.is_expression(origin.expression)
+        )
+        if target.kind == "leaf" or origin is None or is_part or is_written:
             return self._transposed(target) or self.explained.name(target.id)
         return "∂ " * target.backward_made + visible(one_line(origin.expression))
 
