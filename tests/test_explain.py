@@ -913,3 +913,13 @@ def test_what_is_written_in_place_is_called_by_what_holds_it(session: Session) -
     assert "CopySlices  z[1:].mul_(3) " in told and "= z[1:].mul_(3)" not in told
     # What a statement has left has no name of its own.
     assert re.search(r"∂\(#\d \+ other\)/∂#\d = 1", told)
+
+
+def test_a_letter_that_the_program_has_stands_for_nothing_else(session: Session) -> None:
+    session.write(
+        "import torch\nu = torch.tensor(2.0, requires_grad=True)\nv = u * 3\n"
+        "y = torch.sin(u * 4 + u * 5) + torch.cos(v * 6 + u * 7)\ny.backward()\n"
+    )
+    told = session.cli("explain", "program.py").out
+    assert "∂(w + x)/∂w = 1" in told and "w = torch.sin(u * 4 + u * 5)" in told
+    assert not re.search(r"\b[uv] = torch", told)

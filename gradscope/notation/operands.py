@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 
 def _parsed(text: str) -> ast.expr | None:
@@ -42,10 +42,15 @@ def _targets(target: ast.expr) -> Iterator[ast.expr]:
         yield from _targets(one)
 
 
+def names_in(texts: Iterable[str]) -> set[str]:
+    """The names, with their dots, that stand in some texts."""
+    return {name for text in texts for name in re.findall(r"[^\W\d][\w.]*", text)}
+
+
 def share_a_name(texts: Sequence[str]) -> bool:
     """Whether a variable stands in more than one of these texts, so that a derivative by one of
     them would be read as the derivative by that variable."""
-    names = [set(re.findall(r"[^\W\d][\w.]*", text)) for text in texts]
+    names = [names_in([text]) for text in texts]
     return any(left & right for i, left in enumerate(names) for right in names[i + 1 :])
 
 

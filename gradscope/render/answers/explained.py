@@ -14,7 +14,7 @@ from gradscope.escaping import visible
 from gradscope.model.explanation import ChainStep, End, Explanation, Local, Term
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
-from gradscope.notation.operands import bracketed
+from gradscope.notation.operands import bracketed, names_in
 from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.drawing.scene import NOT_THERE, Scene, state_word
 from gradscope.render.options import Options
@@ -123,6 +123,12 @@ class Explained(GraphAnswer):
         return self.scene.gradients.leaf(end.leaf) if self.scene.gradients else None
 
     # ------------------------------------------------------------------ names
+
+    @cached_property
+    def names_of_program(self) -> set[str]:
+        """The names that the program has in what is explained, and for its leaves."""
+        origins = (f"{one.variable} {one.expression}" for one in self.graph.origins)
+        return names_in([*origins, *(leaf.name for leaf in self.graph.leaves)])
 
     def name(self, node: int) -> str:
         """What is explained, and a leaf, by its name; another node by its number: ``#3``."""

@@ -23,7 +23,7 @@ LONG = 24
 """An operation or operand whose text is longer is written with letters, as is one whose operands
 share a variable."""
 
-LETTERS = "uvwxyz"
+LETTERS = "uvwxyzpqrstabcdefgh"
 
 _CALLED = {"self": "input", "mat1": "input"}
 """Operands that the program has no name for, by better ones than torch's."""
@@ -101,7 +101,9 @@ class Wording:
             return {}
         own = {name: text for name, text in known.items() if text != _CALLED.get(name, name)}
         long = [name for name, text in own.items() if not operands.is_number(text)]
-        return dict(zip(long, LETTERS, strict=False))
+        taken = self.explained.names_of_program | operands.names_in(self.texts.values())
+        free = (letter for letter in LETTERS if letter not in taken)
+        return dict(zip(long, free, strict=False))
 
     def named(self, edge: int) -> str:
         """The operand that an edge leads to: ``a``, or ``u = 2*b`` where it is given a letter."""
