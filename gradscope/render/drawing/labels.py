@@ -107,10 +107,10 @@ class Labels:
 
     def gradient(self, info: GradientInfo, tensor: TensorInfo | None) -> str:
         """A gradient in a word: its numbers, its norm, or its state; plain text."""
-        word = state_word(info, "∅", "⚠")
+        word = state_word(info, "∅", "✖")
         values = self.scene.values(info, tensor.shape if tensor else None)
         if info.state == "non-finite" and values:
-            return f"⚠ {values}"
+            return f"✖ {values}"
         if word:
             return word
         return values or self.norm(info)
@@ -188,7 +188,7 @@ class Labels:
         told = []
         for side, one in zip("AB", self.scene.each, strict=True):
             info = one.entering(item) if item.template is None else middle(one.rounds(item))
-            size = "⚠ not finite" if info.state == "non-finite" else self.norm(info)
+            size = "✖ not finite" if info.state == "non-finite" else self.norm(info)
             told += [f"{side} {size.removeprefix('‖g‖ ')}"] if size else []
         of = "‖g‖" if item.template is None else "median ‖g‖"
         return text(f"{of} {' · '.join(told)}" if told else "", INK, 10)
@@ -259,7 +259,7 @@ class Labels:
         """The gradients of several rounds in a word: those without a size, and the sizes of the
         others; plain text."""
         sizes = span(infos)
-        return " · ".join(filter(None, [odd(infos, "⚠"), f"‖g‖ {sizes}" if sizes else ""]))
+        return " · ".join(filter(None, [odd(infos, "✖"), f"‖g‖ {sizes}" if sizes else ""]))
 
     def _meeting(self, item: Item) -> list[Line]:
         """Words on gradients that meet in an item, and bars: how much came through the skip, how
@@ -336,7 +336,7 @@ class Labels:
     def _size(self, info: GradientInfo | None) -> str:
         if info is None:
             return ""
-        return state_word(info, "∅", "⚠") or self.norm(info)
+        return state_word(info, "∅", "✖") or self.norm(info)
 
     def _bar(self, info: GradientInfo) -> Line:
         place = self.scene.scale.fraction(info.norm)
@@ -381,7 +381,7 @@ class Labels:
             text(" · ".join(fact for fact in facts if fact), FAINT, 11),
             text(scene.folded(), FAINT, 11),
         ]
-        sign, ink = ("⚠ ", MAGENTA) if alarm(scene) else ("", INK)
+        sign, ink = ("✖ ", MAGENTA) if alarm(scene) else ("", INK)
         said = sentences(scene)
         lines.extend(text(f"{sign}{one}", ink) for one in said[:1])
         lines.extend(text(one) for one in said[1:])

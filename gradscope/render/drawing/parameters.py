@@ -268,7 +268,12 @@ class LeafTable(Writer):
         if all(terms) and len(terms) <= MOST_TERMS and len(full) <= self.options.width - OTHERS:
             return full
         share = self.gradients.cancelled(leaf.node)
-        opposed = "" if share is None else f", which cancel {cancelling(share)}"
+        opposed = ""
+        if share is not None:
+            # Of those that are not 0.
+            many = self.gradients.opposed(leaf.node)
+            which = "which" if many == len(terms) else f"{many:,} of which"
+            opposed = f", {which} cancel {cancelling(share)}"
         return f"{result} (sum of {len(terms):,}{opposed})".strip()
 
     def _text(self, info: GradientInfo, leaf: Leaf) -> str:

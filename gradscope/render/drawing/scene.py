@@ -482,7 +482,7 @@ def state_word(info: GradientInfo, silent: str, bad: str) -> str:
         return "0"
     if info.state == "non-finite":
         kinds = (("NaN", info.nan), ("Inf", info.inf))
-        return f"{bad} " + " ".join(f"{word} {amount:,}" for word, amount in kinds if amount)
+        return f"{bad} " + " ".join(f"{amount:,} {word}" for word, amount in kinds if amount)
     return ""
 
 
