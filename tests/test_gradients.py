@@ -134,6 +134,22 @@ def test_a_hook_that_changes_a_gradient_is_told_and_the_edges_stay_true(session:
     assert is_close(new_gradient(report, "x"), [21, 21, 21])
 
 
+def test_above_a_listing_hooks_are_named_and_at_their_lines(session: Session) -> None:
+    session.write(
+        X + "y = x * 2\ny.register_hook(lambda g: g * 10)\nx.register_hook(lambda g: g * 0)\n"
+        "y.sum().backward()\n"
+    )
+    line = X.count("\n")
+    told = session.cli("backward", "program.py", "--format", "code").out
+    assert (
+        f"hooks change gradients at 2 nodes: y (program.py:{line + 2}), x (program.py:{line + 3})"
+        in told
+    )
+    assert f"  △ changed by a hook (program.py:{line + 2})\n" in told
+    # It is the hook that makes it zero: 20 arrives.
+    assert "only zeros" not in told
+
+
 @pytest.mark.parametrize(
     "hook",
     [

@@ -17,7 +17,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import State, in_rows
 from gradscope.model.report import Graph, Leaf, around
 from gradscope.render.drawing.blame import AT_A_GLANCE, times
-from gradscope.render.drawing.facts import cancelling
+from gradscope.render.drawing.facts import HOOKED, cancelling
 from gradscope.render.drawing.scale import (
     Course,
     Round,
@@ -96,6 +96,7 @@ def _found(scene: Scene) -> Iterator[Told]:
     vanishes, grows = _first(scene, _vanished, rows), _first(scene, _grown, rows)
     lost = [one for one in (_zeros(scene), vanishes, _falls(scene)) if one[0]]
     yield " · ".join(words for words, _ in lost), [mark for _, marks in lost for mark in marks]
+    yield _hooked(scene)
     if not lost:
         yield grows
         yield _leaps(scene)
@@ -343,10 +344,33 @@ def _zeros(scene: Scene) -> Told:
     found = scene.gradients
     leaves = scene.graph.leaves
     apart = {visible(one.name) for one in leaves if found and found.cancelled(one.node)}
-    # Of what cancels to nothing that is said.
-    silent = [name for name in _leaves(scene, "zero") if name not in apart]
+    altered = {*found.backward.altered} if found else set()
+    hooks = {visible(one.name) for one in leaves if one.node in altered}
+    # Of what cancels to nothing that is said, and of what a hook does.
+    silent = [name for name in _leaves(scene, "zero") if name not in apart | hooks]
     names = "" if len(silent) == len(scene.graph.leaves) else f": {listed(silent)}"
     return f"{_get(scene, silent)} only zeros{names}" if silent else "", ()
+
+
+def _hooked(scene: Scene) -> Told:
+    """Where hooks of the program change gradients; the tree and the picture show it there."""
+    backward, graph = scene.backward, scene.graph
+    altered = backward.altered if backward else ()
+    # Older reports have no places.
+    places = (backward.hooks if backward else ()) or [""] * len(altered)
+    leaves = {leaf.node: visible(leaf.name) for leaf in graph.leaves}
+    names, spots = list[str](), list[Spot]()
+    for node, place in sorted(zip(altered, places, strict=True)):
+        record = graph.nodes[node]
+        at = f" ({place.rpartition('/')[2]})" if place else ""
+        names.append((leaves.get(node) or visible(record.variable) or scene.called(record)) + at)
+        if record.line is not None:
+            spots.append(Spot(-1, "information", f"{HOOKED}{at}", record.line))
+    if not names:
+        return "", ()
+    if len(names) == 1:
+        return f"a hook changes the gradient at {names[0]}", spots
+    return f"hooks change gradients at {len(names):,} nodes: {listed(names, MOST_NAMED)}", spots
 
 
 def _leaves(scene: Scene, state: State) -> list[str]:
