@@ -185,7 +185,8 @@ NUMBERS = [
     ("record", "name", "hint"), NUMBERS, ids=[f"{one[0].__name__}.{one[1]}" for one in NUMBERS]
 )
 def test_no_number_is_lost_in_any_field(record: type[Struct], name: str, hint: Any) -> None:
-    for value, word in NON_FINITE.items():
+    # What is not negative has one less.
+    for value, word in ((value, word) for value, word in NON_FINITE.items() if word in str(hint)):
         written = msgspec.structs.replace(example(record), **{name: example(hint, value)})
         read = msgspec.json.decode(to_json(written), type=record)
         assert word in str(getattr(read, name)), read
