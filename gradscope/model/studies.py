@@ -326,7 +326,7 @@ class Split(Struct, frozen=True):
 
     ``rows`` names the tensors whose rows are the samples, ``total`` counts all samples or outputs,
     of which only so many may be pieces.  ``nodes`` are, of terms, those made by a line of the
-    program where the gradient is taken apart.  ``unfinished`` says what a budget has left out.
+    program where the gradient is taken apart.
     """
 
     kind: PieceKind
@@ -336,7 +336,6 @@ class Split(Struct, frozen=True):
     rows: tuple[str, ...] = ()
     total: int = 0
     mixing: Mixing | None = None
-    unfinished: str = ""
 
 
 class Combined:
@@ -447,7 +446,7 @@ class Dependence(Struct, frozen=True):
 
     ``norms`` has a row for each index of ``of`` in ``rows``: the 2-norm of the gradient that it
     alone brings to each index of ``on``.  What is up to ``rounding`` may be that.  ``chosen``:
-    nobody gave the axes.  ``unfinished`` says what a budget left out.
+    nobody gave the axes.
     """
 
     of: AxisSide
@@ -457,7 +456,6 @@ class Dependence(Struct, frozen=True):
     rounding: Number = 0.0
     chosen: bool = False
     crossing: Crossing | None = None
-    unfinished: str = ""
 
 
 class Pair(NamedTuple):
