@@ -10,7 +10,7 @@ import pytest
 from gradscope.errors import ReportError
 from gradscope.model.invariants import check
 from gradscope.model.observations import Observations
-from gradscope.model.plain import BadRows, TensorInfo
+from gradscope.model.plain import TensorInfo
 from gradscope.model.report import (
     Accumulation,
     BackwardPass,
@@ -76,20 +76,11 @@ BROKEN = {
     "seed": (with_pass(seeds=(99,)), "not an index"),
     "altered": (with_pass(altered=(99,)), "not an index"),
     "accumulation": (with_pass(accumulations=(Accumulation(99),) * 3), "not an index"),
-    "raw nan": (with_gradient(GradientInfo("non-finite", float("nan"), nan=1)), "are words"),
     "silent norm": (with_gradient(GradientInfo("none", 1.0)), "still has numbers"),
     "zero norm": (with_gradient(GradientInfo("zero", 1.0)), "is zero with norm"),
     "finite nan": (with_gradient(GradientInfo("finite", 1.0, nan=2)), "with 2 NaN"),
     "uncounted": (with_gradient(GradientInfo("non-finite", "NaN")), "with 0 NaN"),
     "nan": (with_gradient(GradientInfo("finite", "NaN")), "is finite with norm NaN"),
-    "rows beyond the last": (
-        with_gradient(GradientInfo("non-finite", "NaN", nan=1, rows=BadRows(1, 3, (3,)))),
-        "1 of 3 rows are not finite, the first of them [3]",
-    ),
-    "rows of a tensor": (
-        with_node(3, outputs=(TensorInfo((3,), "float32", nan=3, rows=BadRows(3, 3, (0,))),)),
-        "3 of 3 rows are not finite",
-    ),
     "another graph": (replace(small(), others=(with_node(3, id=4),)), "others[0].graph.nodes[3]"),
     "others of others": (
         replace(small(), others=(replace(small(), others=(small(),)),)),

@@ -1,5 +1,5 @@
-"""The invariants of what a report holds beside its graph and gradients: what is kept in memory,
-what a check found, an explanation, a gradient taken apart, what depends on what.
+"""The invariants of what a report holds beside its graph and gradients, and no type says: of an
+explanation, a gradient taken apart, what depends on what, what ranks told.
 
 Numbers are as many as they are said to be: whoever shows an answer relies on that.  That indices
 lead somewhere is known already.  Must not know of torch, or of how an answer was found."""
@@ -12,7 +12,7 @@ from gradscope.model.explanation import End, Explanation, Local, Weights
 from gradscope.model.plain import GradientInfo, fail, in_range
 from gradscope.model.ranks import MOST_PASSES, Ranks
 from gradscope.model.report import Graph, Report
-from gradscope.model.studies import MOST_COMPARED, Checks, Dependence, Memory, Split
+from gradscope.model.studies import MOST_COMPARED, Dependence, Split
 
 
 def check_answers(report: Report) -> None:
@@ -21,10 +21,6 @@ def check_answers(report: Report) -> None:
     Raises:
         ReportError: one line: the place, and the rule it breaks.
     """
-    if report.memory is not None:
-        _check_memory(report.memory)
-    if report.checks is not None:
-        _check_checks(report.checks)
     if report.explanation is not None:
         _Explained(report.explanation, report.graph).check()
     if report.split is not None:
@@ -47,27 +43,8 @@ def _check_ranks(ranks: Ranks) -> None:
         fail("ranks.passes", f"each of at most {MOST_PASSES} other ranks is there once")
 
 
-def _check_memory(memory: Memory) -> None:
-    for position, one in enumerate(memory.kept):
-        if not one.holders:
-            fail(f"memory.kept[{position}].holders", "is empty; some node saved it")
-        if one.used > one.bytes:
-            fail(f"memory.kept[{position}]", f"{one.used} of {one.bytes} bytes are used")
-
-
-def _check_checks(checks: Checks) -> None:
-    for position, leaf in enumerate(checks.leaves):
-        if not leaf.leaves:
-            fail(f"checks.leaves[{position}].leaves", "is empty; a gradient was compared")
-    for position, call in enumerate(checks.calls):
-        if not call.nodes:
-            fail(f"checks.calls[{position}].nodes", "is empty; a call made a node")
-
-
 def _check_split(split: Split) -> None:
     """Each piece has a norm at each leaf and node that is told of."""
-    if not split.pieces:
-        fail("split.pieces", "is empty; a gradient was taken apart")
     size = len(split.pieces)
     triangle = list(range(size)) if size <= MOST_COMPARED else []
     for position, one in enumerate(split.leaves):

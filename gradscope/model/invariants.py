@@ -18,8 +18,8 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from gradscope.errors import ReportError
-from gradscope.model.plain import Number, broken_rows, check_tensor, fail, in_range, unstorable
-from gradscope.model.report import BackwardPass, GradientInfo, Graph, Histogram, Report
+from gradscope.model.plain import Number, check_tensor, fail, in_range
+from gradscope.model.report import BackwardPass, GradientInfo, Graph, Report
 
 
 def check(report: Report) -> None:
@@ -134,7 +134,7 @@ def _check_nodes(graph: Graph) -> None:
         if node.id != position:
             fail(f"graph.nodes[{position}].id", f"is {node.id}; ids count from 0 in order")
         for tensor in node.outputs:
-            if tensor is not None and (tensor.values is not None or tensor.rows is not None):
+            if tensor is not None and tensor.values is not None:
                 check_tensor(tensor, f"graph.nodes[{position}].outputs")
         for name, tensor in node.saved:
             check_tensor(tensor, f"graph.nodes[{position}].saved {name!r}")
@@ -204,14 +204,9 @@ def _broken_by(info: GradientInfo) -> str:
     """The rule that a gradient breaks, or "": state and numbers must tell the same story."""
     if (info.nan + info.inf > 0) != (info.state == "non-finite"):
         return f"is {info.state} with {info.nan} NaN and {info.inf} infinite elements"
-    if broken := broken_rows(info.rows):
-        return broken
     if info.state in SILENT:
         numbers = (info.norm, info.absmax, info.values, info.histogram)
         return "" if numbers == (None,) * 4 else f"is {info.state}, and still has numbers"
-    broken = unstorable((info.norm, info.absmax, *(info.values or ())))
-    if broken:
-        return broken
     if info.norm == "NaN" and info.state != "non-finite":
         return f"is {info.state} with norm NaN"
     if info.state == "zero" and info.norm not in (None, 0):
@@ -220,14 +215,7 @@ def _broken_by(info: GradientInfo) -> str:
         return f"is {info.dtype} with {len(info.values)} values, which are no pairs"
     if info.values is not None and _state_of(info.values) != info.state:
         return f"is {info.state}, but its values are {_state_of(info.values)}"
-    return "" if info.histogram is None else _broken_bars(info.histogram, info.state)
-
-
-def _broken_bars(bars: Histogram, state: str) -> str:
-    """The rule that a histogram breaks, or ""."""
-    if bars.counts and not (bars.counts[0] and bars.counts[-1]):
-        return "its histogram begins or ends with an empty bar"
-    return "is zero, but not its histogram" if state == "zero" and bars.counts else ""
+    return ""
 
 
 def _state_of(values: Sequence[Number]) -> str:

@@ -39,7 +39,7 @@ class KeptStorage(Struct, frozen=True):
     dtype: str
     device: str
     holding: Holding
-    holders: tuple[tuple[NodeId, str], ...]
+    holders: Annotated[tuple[tuple[NodeId, str], ...], Meta(min_length=1)]
     name: str = ""
     missing: Count = 0
 
@@ -120,7 +120,7 @@ class CallCheck(Struct, frozen=True):
     ``origin``.  ``returned`` is where the backward of a custom Function ends, known only there.
     """
 
-    nodes: tuple[NodeId, ...]
+    nodes: Annotated[tuple[NodeId, ...], Meta(min_length=1)]
     function: str
     verdict: Verdict
     inputs: tuple[GradientComparison, ...] = ()
@@ -137,7 +137,7 @@ class LeafCheck(Struct, frozen=True):
     ``leaves`` index ``graph.leaves``; the numbers are directional derivatives.
     """
 
-    leaves: tuple[LeafId, ...]
+    leaves: Annotated[tuple[LeafId, ...], Meta(min_length=1)]
     verdict: Verdict
     analytic: Number | None = None
     numeric: Number | None = None
@@ -330,7 +330,7 @@ class Split(Struct, frozen=True):
     """
 
     kind: PieceKind
-    pieces: tuple[SplitPiece, ...]
+    pieces: Annotated[tuple[SplitPiece, ...], Meta(min_length=1)]
     leaves: tuple[SplitLeaf, ...]
     nodes: tuple[SplitNode, ...] = ()
     rows: tuple[str, ...] = ()
