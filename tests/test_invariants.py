@@ -156,17 +156,17 @@ HOLDS = {
 }
 
 FAILS = {
-    "values": (fan_in(info(3, 5), info(1, 1), info(2, 3)), "element 1 is 5"),
-    "silent": (fan_in(NONE, info(1, 1)), "is none, but 1 gradients arrived"),
-    "unreached": (fan_in(MISSING, info(1, 1)), "is not reached"),
-    "from nothing": (fan_in(info(1, 1), NONE), "no gradient arrived"),
-    "undefined from unreached": (fan_in(NONE, MISSING), "no gradient arrived"),
-    "zeros": (fan_in(size(1), info(0, 0), info(0, 0)), "only zeros arrived"),
-    "healed": (fan_in(size(1), NAN, size(1)), "is not finite"),
-    "one overflow": (fan_in(NAN, size(1)), "the one gradient that arrived is finite"),
-    "one norm": (fan_in(size(1.1), size(1)), "norm 1.1"),
-    "too large": (fan_in(size(8), size(3), size(4)), "norm 8.0"),
-    "too small": (fan_in(size(0.5), size(3), size(4)), "norm 0.5"),
+    "values": fan_in(info(3, 5), info(1, 1), info(2, 3)),
+    "silent": fan_in(NONE, info(1, 1)),
+    "unreached": fan_in(MISSING, info(1, 1)),
+    "from nothing": fan_in(info(1, 1), NONE),
+    "undefined from unreached": fan_in(NONE, MISSING),
+    "zeros": fan_in(size(1), info(0, 0), info(0, 0)),
+    "healed": fan_in(size(1), NAN, size(1)),
+    "one overflow": fan_in(NAN, size(1)),
+    "one norm": fan_in(size(1.1), size(1)),
+    "too large": fan_in(size(8), size(3), size(4)),
+    "too small": fan_in(size(0.5), size(3), size(4)),
 }
 
 
@@ -177,10 +177,8 @@ def test_sums_that_hold(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAILS)
 def test_sums_that_do_not_hold(name: str) -> None:
-    report, expected = FAILS[name]
-    with pytest.raises(ReportError, match=r"passes\[0\]\.upstream\[1\]\[0\]") as caught:
-        check(report)
-    assert expected in caught.value.what
+    with pytest.raises(ReportError, match=r"passes\[0\]\.upstream\[1\]\[0\].* not the sum"):
+        check(FAILS[name])
 
 
 def test_what_is_named_like_an_index_is_one() -> None:

@@ -253,14 +253,15 @@ def check_sums(graph: Graph, backward: BackwardPass, place: str) -> None:
         stepped in.
     """
     altered = set(backward.altered)
-    for node, output, wrong in differences(graph, backward):
+    for node, output in differences(graph, backward):
         if node not in altered:
-            raise ReportError(f"{place}.upstream[{node}][{output}]: {wrong}")
+            found = backward.at(node, output)
+            rule = f"is {found.state} of norm {found.norm}, which is not the sum of what arrived"
+            fail(f"{place}.upstream[{node}][{output}]", rule)
 
 
-def differences(graph: Graph, backward: BackwardPass) -> Iterator[tuple[int, int, str]]:
-    """Each (node, output) whose upstream gradient is not the sum of what arrived, and in what
-    way."""
+def differences(graph: Graph, backward: BackwardPass) -> Iterator[tuple[int, int]]:
+    """Each (node, output) whose upstream gradient is not the sum of what arrived."""
     arrived = _arrivals(graph, backward)
     gradients = backward.gradients
     for node, row in enumerate(backward.upstream):
@@ -273,9 +274,8 @@ def differences(graph: Graph, backward: BackwardPass) -> Iterator[tuple[int, int
                 gradients[part].state == "not reached" for parts in arrived[node] for part in parts
             )
             found = [gradients[part] for part in parts]
-            wrong = _mismatch(found, gradients[total], silent, bool(backward.error))
-            if wrong:
-                yield node, output, wrong
+            if not _is_sum(found, gradients[total], silent, bool(backward.error)):
+                yield node, output
 
 
 def _arrivals(graph: Graph, backward: BackwardPass) -> list[list[list[int]]]:
@@ -289,70 +289,50 @@ def _arrivals(graph: Graph, backward: BackwardPass) -> list[list[list[int]]]:
     return arrived
 
 
-def _mismatch(found: list[GradientInfo], total: GradientInfo, silent: bool, failed: bool) -> str:
-    """What is wrong with this sum, or ""."""
+def _is_sum(found: list[GradientInfo], total: GradientInfo, silent: bool, failed: bool) -> bool:
+    """Whether a gradient may be the sum of these, ``silent`` if nothing came to its node at all;
+    where the pass ``failed``, it may have stopped before the node ran."""
     parts = [part for part in found if part.state not in SILENT]
     if not parts:
         # An output nobody used is handed to its node as undefined, once the node runs at all.
-        expected = ("not reached",) if silent else SILENT
-        return "" if total.state in expected else f"is {total.state}, but no gradient arrived"
-    if total.state == "not reached" and failed:
-        return ""  # the pass stopped before this node ran
-    if total.state not in SILENT and any(info.is_unread for info in (*parts, total)):
-        return ""
-    return _wrong_state(parts, total) or _wrong_size(parts, total)
-
-
-def _wrong_state(parts: list[GradientInfo], total: GradientInfo) -> str:
-    states = {part.state for part in parts}
+        return total.state == "not reached" or (total.state == "none" and not silent)
     if total.state in SILENT:
-        return f"is {total.state}, but {len(parts)} gradients arrived"
-    if "non-finite" in states and total.state != "non-finite":
-        return f"is {total.state}, but a gradient that arrived is not finite"
-    if states == {"zero"} and total.state != "zero":
-        return f"is {total.state}, but only zeros arrived"
+        return total.state == "not reached" and failed
+    everything = [*parts, total]
+    if any(info.is_unread for info in everything):
+        return True
+    states = {part.state for part in parts}
     # Finite numbers may cancel to zero, and in a small dtype their sum may overflow; one alone
     # cannot.
-    if len(parts) == 1 and total.state != parts[0].state:
-        return f"is {total.state}, but the one gradient that arrived is {parts[0].state}"
-    return ""
+    is_certain = len(parts) == 1 or states == {"zero"}
+    certain = {"non-finite"} & states or (states if is_certain else {total.state})
+    if total.state not in certain:
+        return False
+    return total.state == "non-finite" or _has_size(parts, total)
 
 
-def _wrong_size(parts: list[GradientInfo], total: GradientInfo) -> str:
+def _has_size(parts: list[GradientInfo], total: GradientInfo) -> bool:
     everything = [*parts, total]
-    if any(info.state == "non-finite" for info in everything):
-        return ""
     # The coarsest dtype has rounded what the others only pass on.
     epsilon = max(EPSILON.get(info.dtype, FLOAT32_EPSILON) for info in everything)
     floor = max(SMALLEST.get(info.dtype, 1e-37) for info in everything)
     rows = [info.values for info in parts if info.values is not None]
     if total.values is not None and [len(row) for row in rows] == [len(total.values)] * len(parts):
-        return _wrong_values(rows, total.values, 4 * epsilon * len(everything), floor)
-    return _wrong_norm(parts, total, max(NORM_SLACK, 16 * epsilon), max(floor, NORM_FLOOR))
-
-
-def _wrong_values(
-    rows: Sequence[Sequence[float | str]], total: Sequence[float | str], slack: float, floor: float
-) -> str:
-    for position, value in enumerate(total):
-        terms = [float(row[position]) for row in rows]
-        bound = slack * sum(map(abs, terms)) + floor * len(terms)
-        if abs(sum(terms) - float(value)) > bound:
-            return f"element {position} is {value}, but {' + '.join(map(str, terms))} arrived"
-    return ""
-
-
-def _wrong_norm(parts: list[GradientInfo], total: GradientInfo, slack: float, floor: float) -> str:
-    """The triangle inequality, both ways; for a single part it says that the norms are equal."""
-    if total.norm is None or any(part.norm is None for part in parts):
-        return ""
-    norms = [float(part.norm or 0) for part in parts]
+        slack = 4 * epsilon * len(everything)
+        columns = zip(total.values, *rows, strict=True)
+        return all(_adds_up(*map(float, column), slack=slack, floor=floor) for column in columns)
+    norms = [float(part.norm) for part in parts if part.norm is not None]
+    if total.norm is None or len(norms) < len(parts):
+        return True
     whole, most = float(total.norm), sum(norms)
-    if most == float("inf") or whole == float("inf"):
-        return ""  # the squares overflowed, though the elements are finite
-    # What is left of the longest when all the others point against it.
-    least = 2 * max(norms) - most
-    bound = slack * most + floor
-    if least - bound <= whole <= most + bound:
-        return ""
-    return f"norm {whole} cannot be that of a sum of norms {', '.join(map(str, norms))}"
+    if math.inf in (most, whole):
+        return True  # the squares overflowed, though the elements are finite
+    # The triangle inequality, both ways: what is left of the longest when all the others point
+    # against it.  For a single part it says that the norms are equal.
+    bound = max(NORM_SLACK, 16 * epsilon) * most + max(floor, NORM_FLOOR)
+    return 2 * max(norms) - most - bound <= whole <= most + bound
+
+
+def _adds_up(total: float, *terms: float, slack: float, floor: float) -> bool:
+    bound = slack * sum(map(abs, terms)) + floor * len(terms)
+    return abs(sum(terms) - total) <= bound
