@@ -72,8 +72,6 @@ CELLS = {
     "    get_ipython().run_cell_magic('gradscope', '', 'inner = (w * 2).sum()')\n"
     "inner.item()",
     "help": "%%gradscope doctor --help\nnever",
-    "unload": "%unload_ext gradscope",
-    "without": "%%gradscope\n1",
     "again": "%load_ext gradscope\n%reload_ext gradscope",
     "still there": "%%gradscope\nloss = w.sum()",
     "as before": "import sys\n"
@@ -214,7 +212,6 @@ def test_answers_are_texts_in_colours(cell: str, words: str, outputs: dict[str, 
         ("unchanged", "stdout", "None True\n"),
         ("doctor", "stdout", "end\n"),  # the program is never stopped
         ("no graph", "stdout", "x\n"),
-        ("without", "stderr", "UsageError: Cell magic `%%gradscope`"),
         # A notebook is given no bytes.
         ("picture as text", "stderr", "UsageError: png cannot be shown as text"),
         ("recorded", "stderr", "gradscope: this cell is being recorded already"),

@@ -262,11 +262,8 @@ def codes(ignore: Collection[str]) -> tuple[str, ...]:
     """
     if isinstance(ignore, str):
         raise TypeError(f"ignore takes several rules: ignore=[{ignore!r}]")
-    if not isinstance(ignore, Collection):
-        raise TypeError(f"ignore takes codes or names of rules, not {type(ignore).__name__}")
-    for word in ignore:
-        if not isinstance(word, str):
-            raise TypeError(f"ignore takes codes or names of rules, not {type(word).__name__}")
+    if not (isinstance(ignore, Collection) and all(isinstance(word, str) for word in ignore)):
+        raise TypeError(f"ignore takes codes or names of rules, not {ignore!r}")
     return tuple(find_rule(word, source="ignore").code for word in ignore)
 
 
