@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradscope.model.explanation import End, Explanation, Local, Weights
+from gradscope.model.explanation import Explanation, Local, Weights
 from gradscope.model.plain import GradientInfo, fail, in_range
 from gradscope.model.ranks import MOST_PASSES, Ranks
 from gradscope.model.report import Graph, Report
@@ -22,7 +22,7 @@ def check_answers(report: Report) -> None:
         ReportError: one line: the place, and the rule it breaks.
     """
     if report.explanation is not None:
-        _Explained(report.explanation, report.graph).check()
+        _check_explanation(report.explanation, report.graph)
     if report.split is not None:
         _check_split(report.split)
     if report.dependence is not None:
@@ -70,59 +70,49 @@ def _check_dependence(found: Dependence) -> None:
             fail(f"dependence.norms[{position}]", what)
 
 
-class _Explained:
-    """An explanation beside the graph whose tables it points into."""
-
-    def __init__(self, answer: Explanation, graph: Graph) -> None:
-        self.answer = answer
-        self.graph = graph
-
-    def check(self) -> None:
-        answer = self.answer
-        for step in answer.steps:
-            for local in step.locals:
-                self._check_local(local, step.node)
-        for position, end in enumerate(answer.ends):
-            self._check_end(end, f"explanation.ends[{position}]")
-        if answer.weights is not None:
-            self._check_weights(answer.weights, "explanation.weights")
-        for info in self._gradients():
-            if info.dtype.startswith("complex") and len(info.values or ()) % 2:
-                fail("explanation", f"{len(info.values or ())} complex values are no pairs")
-
-    def _check_local(self, local: Local, node: int) -> None:
-        place = "explanation.steps.locals"
-        if self.graph.edges[local.edge].source != node:
-            fail(place, f"edge {local.edge} does not leave node {node}")
-        outputs = self.graph.nodes[node].outputs
-        in_range([local.output], len(outputs), place, "its node's outputs")
-        rows, columns = local.shape
-        if len(local.values) != (rows if local.diagonal else rows * columns):
-            fail(place, f"a Jacobian {rows} × {columns} has {len(local.values)} values")
-
-    def _check_end(self, end: End, place: str) -> None:
-        graph = self.graph
-        node = graph.nodes[end.node]
+def _check_explanation(answer: Explanation, graph: Graph) -> None:
+    for step in answer.steps:
+        for local in step.locals:
+            _check_local(local, step.node, graph)
+    for position, end in enumerate(answer.ends):
+        place, node = f"explanation.ends[{position}]", graph.nodes[end.node]
         at = node.output(end.output) if end.leaf is None else graph.leaves[end.leaf].node == node.id
         if not at:
             fail(place, "is no output of its node")
         if end.count == "NaN":
             fail(f"{place}.count", "is no number of paths")
+    if answer.weights is not None:
+        _check_weights(answer.weights, answer)
+    for info in _gradients(answer):
+        if info.dtype.startswith("complex") and len(info.values or ()) % 2:
+            fail("explanation", f"{len(info.values or ())} complex values are no pairs")
 
-    def _check_weights(self, weights: Weights, place: str) -> None:
-        are_needed = self.answer.jacobian or not weights.is_given
-        if are_needed and not (weights.why or weights.terms or weights.total == 0):
-            fail(place, "has no rows of the Jacobian, and does not say why")
-        if len(weights.terms) not in (0, weights.total):
-            fail(f"{place}.total", f"is {weights.total}, and there are {len(weights.terms)} terms")
-        for row in (term.derivatives for term in weights.terms):
-            if len(row) != len(self.answer.ends):
-                fail(place, "has a term that does not have one derivative for each end")
 
-    def _gradients(self) -> Iterator[GradientInfo]:
-        for end in self.answer.ends:
-            yield from (path.contribution for path in end.paths)
-            if end.rest is not None:
-                yield end.rest
-        for term in self.answer.weights.terms if self.answer.weights else ():
-            yield from term.derivatives
+def _check_local(local: Local, node: int, graph: Graph) -> None:
+    place = "explanation.steps.locals"
+    if graph.edges[local.edge].source != node:
+        fail(place, f"edge {local.edge} does not leave node {node}")
+    in_range([local.output], len(graph.nodes[node].outputs), place, "its node's outputs")
+    rows, columns = local.shape
+    if len(local.values) != (rows if local.diagonal else rows * columns):
+        fail(place, f"a Jacobian {rows} × {columns} has {len(local.values)} values")
+
+
+def _check_weights(weights: Weights, answer: Explanation) -> None:
+    place = "explanation.weights"
+    are_needed = answer.jacobian or not weights.is_given
+    if are_needed and not (weights.why or weights.terms or weights.total == 0):
+        fail(place, "has no rows of the Jacobian, and does not say why")
+    if len(weights.terms) not in (0, weights.total):
+        fail(f"{place}.total", f"is {weights.total}, and there are {len(weights.terms)} terms")
+    if any(len(term.derivatives) != len(answer.ends) for term in weights.terms):
+        fail(place, "has a term that does not have one derivative for each end")
+
+
+def _gradients(answer: Explanation) -> Iterator[GradientInfo]:
+    for end in answer.ends:
+        yield from (path.contribution for path in end.paths)
+        if end.rest is not None:
+            yield end.rest
+    for term in answer.weights.terms if answer.weights else ():
+        yield from term.derivatives
