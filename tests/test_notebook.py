@@ -262,9 +262,9 @@ def test_a_cell_without_a_graph_says_why(outputs: dict[str, list[Any]]) -> None:
             "option of another",
             "No such option '--fail-on'.\n--fail-on is an option of %%gradscope doctor\n",
         ),
-        ("a file", "train.py is for another program than the cell below\nleave it out"),
-        ("a module", "-m is for another program than the cell below\nleave it out"),
-        ("arguments", "-- is for another program than the cell below\nleave it out"),
+        ("a file", "TARGET, -m, -c, --let, --seed and arguments are of another program"),
+        ("a module", "TARGET, -m, -c, --let, --seed and arguments are of another program"),
+        ("arguments", "TARGET, -m, -c, --let, --seed and arguments are of another program"),
         (
             "another command",
             "%%gradscope show: this command cannot run a cell\nuse trace, backward",

@@ -36,7 +36,8 @@ def check_answers(report: Report) -> None:
 
 def _check_ranks(ranks: Ranks) -> None:
     """Each rank is told of once, in order."""
-    if [one.rank for one in ranks.each] != list(range(ranks.size)):
+    numbers = [one.rank for one in ranks.each]
+    if len(numbers) != ranks.size or numbers != [*range(len(numbers))]:
         fail("ranks.each", f"are not the {ranks.size} ranks in order")
     kept = [one.rank for one in ranks.passes]
     if len({ranks.shown, *kept}) <= len(kept) or len(kept) > MOST_PASSES:
