@@ -81,10 +81,3 @@ def load_ipython_extension(shell: Any) -> None:
     from gradscope.ipython import load
 
     load(shell)
-
-
-def unload_ipython_extension(shell: Any) -> None:
-    """What ``%unload_ext gradscope`` calls."""
-    from gradscope.ipython import unload
-
-    unload(shell)

@@ -26,13 +26,6 @@ def load(shell: InteractiveShell) -> None:
     shell.register_magics(GradscopeMagics)
 
 
-def unload(shell: InteractiveShell) -> None:
-    """Take the magic out of a shell."""
-    manager = shell.magics_manager
-    manager.magics["cell"].pop("gradscope", None)
-    manager.registry.pop(GradscopeMagics.__name__, None)
-
-
 @magics_class
 class GradscopeMagics(Magics):
     """``%%gradscope`` looks at what a cell does."""

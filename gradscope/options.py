@@ -283,11 +283,6 @@ class Looking:
         read=read_axes,
         without="the first of one size",
     )
-    budget: float | None = row(
-        "--budget SECONDS  Of depends, or with --by: stop then, and tell what is known.",
-        "backward depends",
-        least=0,
-    )
     create_graph: str | None = row(
         "--create-graph LEAF  Take ∂root/∂LEAF as the root (second derivatives), computed "
         "with create_graph=True. LEAF may be any tensor on the way.",
@@ -448,7 +443,7 @@ FIRST = {
     "doctor": "call steps duration keep_going ignore fail_on format_name output",
     "memory": "root call by top all format_name output opened",
     "check": "step node every_call root gradient call all output",
-    "depends": "of on axis root call budget all output",
+    "depends": "of on axis root call all output opened",
     "watch": "module code seed every by keep width output",
     "show": "held depth all focus path top format_name output",
     "diff": "root call seed rtol atol top all output",

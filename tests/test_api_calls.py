@@ -201,7 +201,6 @@ def test_a_user_who_uses_everything(tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         (gradscope.Report.show, ToPrint),
         (gradscope.Report.save, ToSave),
-        (gradscope.Report.to_html, ToSave),
         (gradscope.Difference.show, ToCompare),
     ],
 )
@@ -401,8 +400,8 @@ def test_what_is_of_another_type_is_told_in_words_of_python(name: str) -> None:
 
 
 SMALL = [
-    *(("show", "depth", -1, 1), ("save", "depth", 0, 1), ("to_html", "lines", 0, 1)),
-    *(("to_dot", "width", 19, 20), ("diff", "top", 0, 1), ("load", "max_size", 0, 1)),
+    *(("show", "depth", -1, 1), ("save", "depth", 0, 1), ("show", "lines", 0, 1)),
+    *(("show", "width", 19, 20), ("diff", "top", 0, 1), ("load", "max_size", 0, 1)),
 ]
 
 
@@ -434,7 +433,7 @@ def test_every_keyword_refuses_what_it_cannot_be(capsys: pytest.CaptureFixture[s
         *((getattr(gradscope, name), (loss,)) for name in ("check", "doctor")),
         *((getattr(run, name), (inside,)) for name in ("trace", "backward", "explain")),
         *((getattr(run, name), (inside,)) for name in ("check", "doctor")),
-        *((getattr(report, name), ()) for name in ("show", "to_html", "to_dot", "leaf", "top")),
+        *((getattr(report, name), ()) for name in ("show", "leaf", "top")),
         *((report.page, ()), (report.save, ("no.txt",)), (gradscope.load, ("no.json",))),
         *((gradscope.diff, (report, report)), (gradscope.record, ())),
     ]

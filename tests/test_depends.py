@@ -371,13 +371,6 @@ def test_many_indices_are_sampled_and_that_is_said(session: Session) -> None:
     assert text_of(report, width=40).count("█") > 100  # it fits there, too
 
 
-def test_a_budget_that_is_over_is_told(session: Session) -> None:
-    done = session.told(PROGRAMS[4].source, "depends --of out --on x --budget 0")
-    assert done.status == 0
-    assert "stopped after 0 s (--budget): 0 of 4 indices are told" in " ".join(done.out.split())
-    assert "depends on" not in done.out.partition("?")[2]
-
-
 # ---------------------------------------------------------------- nothing of it is noticed
 
 

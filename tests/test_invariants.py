@@ -10,7 +10,7 @@ import pytest
 from gradscope.errors import ReportError
 from gradscope.model.invariants import check
 from gradscope.model.observations import Observations
-from gradscope.model.plain import BadRows, TensorInfo
+from gradscope.model.plain import TensorInfo
 from gradscope.model.report import (
     Accumulation,
     BackwardPass,
@@ -61,36 +61,26 @@ BROKEN = {
     "call": (with_node(3, call=0), "not an index of graph.calls"),
     "call order": (with_graph(calls=(ModuleCall("a", "A", parent=0),)), "comes after its parent"),
     "edge up": (with_edge(0, Edge(2, 0, 1, 0)), "from a lower to a higher"),
-    "edge to nowhere": (with_edge(0, Edge(0, 0, 99, 0)), "from a lower to a higher"),
+    "edge to nowhere": (with_edge(0, Edge(0, 0, 99, 0)), "not an index of graph.nodes"),
     "slot twice": (with_edge(1, Edge(0, 0, 2, 0)), "input slot 0 of node 0"),
     "output": (with_edge(0, Edge(0, 0, 2, 1)), "no output 1"),
     "unreachable": (with_edge(1, Edge(0, 1, 3, 0)), "no edge leads to it"),
-    "root": (with_graph(roots=(Root(99, 0),)), "roots[0].node"),
-    "no leaf": (with_node(8, kind="op"), "not a node of kind leaf"),
-    "unlisted leaf": (with_graph(leaves=small().graph.leaves[:2]), "is not listed"),
-    "leaf twice": (with_graph(leaves=(*small().graph.leaves, small().graph.leaves[0])), "twice"),
+    "root": (with_graph(roots=(Root(99, 0),)), "graph.roots.node: 99"),
+    "no leaf": (with_node(8, kind="op"), "are not the nodes of kind leaf"),
+    "unlisted leaf": (with_graph(leaves=small().graph.leaves[:2]), "kind leaf, each once"),
+    "leaf twice": (with_graph(leaves=(*small().graph.leaves, small().graph.leaves[0])), "once"),
     "values": (with_node(3, outputs=(TensorInfo((3,), "float32", values=(1.0,)),)), "needs 3"),
-    "shape": (with_node(3, saved=(("x", TensorInfo((-2,), "float32")),)), "negative size"),
     "ragged": (with_node(3, outputs=(TensorInfo((-1,), "float32", values=(1.0,)),)), "how many"),
     "edge table": (with_pass(edges=()), "has 0 entries"),
     "upstream": (with_pass(upstream=((), *small().passes[0].upstream[1:])), "has 0 entries"),
     "seed": (with_pass(seeds=(99,)), "not an index"),
     "altered": (with_pass(altered=(99,)), "not an index"),
     "accumulation": (with_pass(accumulations=(Accumulation(99),) * 3), "not an index"),
-    "raw nan": (with_gradient(GradientInfo("non-finite", float("nan"), nan=1)), "are words"),
     "silent norm": (with_gradient(GradientInfo("none", 1.0)), "still has numbers"),
     "zero norm": (with_gradient(GradientInfo("zero", 1.0)), "is zero with norm"),
     "finite nan": (with_gradient(GradientInfo("finite", 1.0, nan=2)), "with 2 NaN"),
     "uncounted": (with_gradient(GradientInfo("non-finite", "NaN")), "with 0 NaN"),
-    "negative": (with_gradient(GradientInfo("finite", -1.0)), "with norm -1.0"),
-    "rows beyond the last": (
-        with_gradient(GradientInfo("non-finite", "NaN", nan=1, rows=BadRows(1, 3, (3,)))),
-        "1 of 3 rows are not finite, the first of them [3]",
-    ),
-    "rows of a tensor": (
-        with_node(3, outputs=(TensorInfo((3,), "float32", nan=3, rows=BadRows(3, 3, (0,))),)),
-        "3 of 3 rows are not finite",
-    ),
+    "nan": (with_gradient(GradientInfo("finite", "NaN")), "is finite with norm NaN"),
     "another graph": (replace(small(), others=(with_node(3, id=4),)), "others[0].graph.nodes[3]"),
     "others of others": (
         replace(small(), others=(replace(small(), others=(small(),)),)),
@@ -166,17 +156,17 @@ HOLDS = {
 }
 
 FAILS = {
-    "values": (fan_in(info(3, 5), info(1, 1), info(2, 3)), "element 1 is 5"),
-    "silent": (fan_in(NONE, info(1, 1)), "is none, but 1 gradients arrived"),
-    "unreached": (fan_in(MISSING, info(1, 1)), "is not reached"),
-    "from nothing": (fan_in(info(1, 1), NONE), "no gradient arrived"),
-    "undefined from unreached": (fan_in(NONE, MISSING), "no gradient arrived"),
-    "zeros": (fan_in(size(1), info(0, 0), info(0, 0)), "only zeros arrived"),
-    "healed": (fan_in(size(1), NAN, size(1)), "is not finite"),
-    "one overflow": (fan_in(NAN, size(1)), "the one gradient that arrived is finite"),
-    "one norm": (fan_in(size(1.1), size(1)), "norm 1.1"),
-    "too large": (fan_in(size(8), size(3), size(4)), "norm 8.0"),
-    "too small": (fan_in(size(0.5), size(3), size(4)), "norm 0.5"),
+    "values": fan_in(info(3, 5), info(1, 1), info(2, 3)),
+    "silent": fan_in(NONE, info(1, 1)),
+    "unreached": fan_in(MISSING, info(1, 1)),
+    "from nothing": fan_in(info(1, 1), NONE),
+    "undefined from unreached": fan_in(NONE, MISSING),
+    "zeros": fan_in(size(1), info(0, 0), info(0, 0)),
+    "healed": fan_in(size(1), NAN, size(1)),
+    "one overflow": fan_in(NAN, size(1)),
+    "one norm": fan_in(size(1.1), size(1)),
+    "too large": fan_in(size(8), size(3), size(4)),
+    "too small": fan_in(size(0.5), size(3), size(4)),
 }
 
 
@@ -187,10 +177,8 @@ def test_sums_that_hold(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAILS)
 def test_sums_that_do_not_hold(name: str) -> None:
-    report, expected = FAILS[name]
-    with pytest.raises(ReportError, match=r"passes\[0\]\.upstream\[1\]\[0\]") as caught:
-        check(report)
-    assert expected in caught.value.what
+    with pytest.raises(ReportError, match=r"passes\[0\]\.upstream\[1\]\[0\].* not the sum"):
+        check(FAILS[name])
 
 
 def test_what_is_named_like_an_index_is_one() -> None:

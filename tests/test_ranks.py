@@ -528,7 +528,7 @@ def test_of_many_ranks_the_smallest_the_largest_and_the_odd_ones_are_kept(folder
         collected.add(look_of(_scaled(report, rank), Job(rank, 100), "", 1))
     ranks = collected.report(10.0).ranks
     assert ranks is not None
-    assert collected.passes.wanted() == [1, 2, 3]
+    assert [*collected.wanted] == [1, 2, 3]
     for one in ranks.parameters:
         assert {0, 99, 50} <= {at.rank for at in one.local}
         assert len(one.local) <= 6

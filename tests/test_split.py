@@ -6,7 +6,6 @@ import textwrap
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
 import pytest
 import torch
 from torch import nn
@@ -534,7 +533,6 @@ def test_what_stands_out_is_said(
     ("arguments", "what"),
     [
         (("--by", "term", "--steps", "2"), "--by takes the gradient of one backward call apart"),
-        (("--budget", "3"), "--budget limits what --by asks"),
         (("--by", "a +"), "--by a +: that is no list of names"),
         (("--by", "output:0"), "--by output:0: that is no list of names"),
         (("--by", "nosuch"), "no tensor called nosuch is on the way"),
@@ -590,26 +588,6 @@ def test_what_cannot_be_sent_alone_is_said(name: str, session: Session) -> None:
     what, hint = done.err.splitlines()
     assert what.startswith("gradscope: no piece of the gradient can be sent alone: ")
     assert hint == "gradscope: leave --by out: the program's own backward call is shown then"
-
-
-def test_a_budget_that_is_over_is_told(session: Session) -> None:
-    done = session.cli("backward", str(session.write(VAE_TOLD)), "--by", "term", "--budget", "0")
-    assert done.status == 0
-    assert "stopped after 0 s (--budget): 0 of 10 leaves are told" in " ".join(done.out.split())
-
-
-def test_of_what_is_not_known_yet_nothing_is_said(session: Session) -> None:
-    report = session.look(VAE_TOLD, "--by", "term")
-    first = [one for one in split_of(report).leaves if not float(one.norms[1])]
-    assert first  # no leaf of the decoder hears of the second term
-    known = replace_in(report, leaves=tuple(first), unfinished="stopped after 0 s")
-    assert "reaches no parameter" in text_of(replace_in(known, unfinished=""))
-    assert "reaches no parameter" not in text_of(known)
-
-
-def replace_in(report: Report, **changes: Any) -> Report:
-    split = msgspec.structs.replace(split_of(report), **changes)
-    return msgspec.structs.replace(report, split=split)
 
 
 def text_of(report: Report) -> str:

@@ -161,7 +161,7 @@ def example(hint: Any, value: float | None = None) -> Any:
         return parts[0]
     if get_origin(hint) is tuple:
         inside = [one for one in parts if one is not ...]
-        return tuple(example(one, value) for one in inside) if value or ... not in parts else ()
+        return tuple(example(one, value) for one in inside)
     if parts:  # a union
         if value is not None and any(map(holds_a_float, parts)):
             return example(next(one for one in parts if holds_a_float(one)), value)
@@ -170,6 +170,8 @@ def example(hint: Any, value: float | None = None) -> Any:
         needed = set(hint.__struct_fields__[: -len(hint.__struct_defaults__) or None])
         hints = get_type_hints(hint)
         return hint(**{name: example(hints[name]) for name in needed})
+    if hint is int:
+        return 1
     return value if hint is float and value is not None else hint()
 
 
@@ -185,7 +187,8 @@ NUMBERS = [
     ("record", "name", "hint"), NUMBERS, ids=[f"{one[0].__name__}.{one[1]}" for one in NUMBERS]
 )
 def test_no_number_is_lost_in_any_field(record: type[Struct], name: str, hint: Any) -> None:
-    for value, word in NON_FINITE.items():
+    # What is not negative has one less.
+    for value, word in ((value, word) for value, word in NON_FINITE.items() if word in str(hint)):
         written = msgspec.structs.replace(example(record), **{name: example(hint, value)})
         read = msgspec.json.decode(to_json(written), type=record)
         assert word in str(getattr(read, name)), read

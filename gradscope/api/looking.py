@@ -76,7 +76,6 @@ class Looks:
         saved: bool = False,
         histograms: bool = False,
         by: str | None = None,
-        budget: float | None = None,
     ) -> Report:
         """The graph, and the gradient that flows along each edge when ``gradient`` is fed in at
         ``root``.
@@ -95,7 +94,6 @@ class Looks:
             by: what the pieces are: ``"term"``, the terms of a loss; ``"mse, kl"``, what goes
                 through these tensors; ``"sample"`` or ``"sample:logits"``, rows of a batch;
                 ``"output"`` or ``"output:4"``, rows of the Jacobian.
-            budget: seconds after which what is known of the pieces is told.
 
         Raises:
             RootError: when ``root`` carries no gradient history, ``gradient`` does not fit it, or
@@ -103,7 +101,7 @@ class Looks:
             CaptureError: when backward fails, an earlier call has freed the graph, ``by`` names no
                 tensor of it, or a node on the way of a piece cannot be called.
         """
-        study = None if by is None else SplitStudy.of(by, budget)
+        study = None if by is None else SplitStudy.of(by)
         return self._look(
             root, (gradient,), study, values=values, saved=saved, histograms=histograms
         )
@@ -203,7 +201,6 @@ class Looks:
         *,
         of: str | None = None,
         axis: int | tuple[int, int] | None = None,
-        budget: float | None = None,
     ) -> Report:
         """Which elements of one tensor depend on which of another.
 
@@ -216,7 +213,6 @@ class Looks:
                 what node 3 made.
             of: the name of the one that depends on it; by default ``root`` itself.
             axis: the axis of both, or one of each; by default the first of one size in both.
-            budget: seconds after which what is known is told.
 
         Raises:
             TypeError: when ``axis`` is neither a number nor two.
@@ -227,7 +223,7 @@ class Looks:
         axes = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
         if len(axes) > 2 or not all(type(one) is int for one in axes):
             raise TypeError(f"depends() takes one axis, or a tuple of two, not {axis!r}")
-        return self._look(root, None, DependsStudy(on, of, axes, budget))
+        return self._look(root, None, DependsStudy(on, of, axes))
 
     @public
     def doctor(self, root: torch.Tensor, *, ignore: Collection[str] = ()) -> Report:
@@ -266,11 +262,8 @@ def codes(ignore: Collection[str]) -> tuple[str, ...]:
     """
     if isinstance(ignore, str):
         raise TypeError(f"ignore takes several rules: ignore=[{ignore!r}]")
-    if not isinstance(ignore, Collection):
-        raise TypeError(f"ignore takes codes or names of rules, not {type(ignore).__name__}")
-    for word in ignore:
-        if not isinstance(word, str):
-            raise TypeError(f"ignore takes codes or names of rules, not {type(word).__name__}")
+    if not (isinstance(ignore, Collection) and all(isinstance(word, str) for word in ignore)):
+        raise TypeError(f"ignore takes codes or names of rules, not {ignore!r}")
     return tuple(find_rule(word, source="ignore").code for word in ignore)
 
 

@@ -92,7 +92,7 @@ class Report(plain.Report, frozen=True):
     @public
     def __str__(self) -> str:
         """What :meth:`show` prints, without colour."""
-        return self._text(render.answer_format(self, "text"), drawing("str", ToPrint, {}))
+        return render.as_text(self, render.answer_format(self, "text"), drawing("str", ToPrint, {}))
 
     def _norm(self) -> float:
         """The 2-norm of what the first pass brought to all leaves together."""
@@ -159,25 +159,6 @@ class Report(plain.Report, frozen=True):
         chosen = drawing("save", ToSave, options)
         name = format or render.format_for(file)
         render.save(self, str(file), render.answer_format(self, name), chosen)
-
-    @spelled_out(ToSave)
-    @public
-    def to_html(self, **options: Unpack[ToSave]) -> str:
-        """The text of the page that ``save("graph.html")`` writes."""
-        return self._text("html", drawing("to_html", ToSave, options))
-
-    @spelled_out(ToSave)
-    @public
-    def to_dot(self, **options: Unpack[ToSave]) -> str:
-        """The picture as text for Graphviz.
-
-        Raises:
-            GradscopeError: when it would be too large for a picture.
-        """
-        return self._text("dot", drawing("to_dot", ToSave, options))
-
-    def _text(self, format: str, options: Options) -> str:
-        return render.as_text(self, render.answer_format(self, format), options)
 
     def page(self, height: int = 520) -> Page:
         """The interactive page, for a notebook: what a cell ends with is shown in it.

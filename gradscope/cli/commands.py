@@ -113,15 +113,13 @@ def backward(given: Given) -> Result:
     With it, TARGET may also be a saved answer, FILE.json.
     """
     if given.by is None:
-        if given.budget is not None:
-            raise TargetError("--budget limits what --by asks", "add --by term, or leave it out")
         return _run(given)
     if (given.steps or 1) > 1:
         raise TargetError(
             "--by takes the gradient of one backward call apart, and --steps watches several",
             "choose the call with --call N",
         )
-    asked = SplitStudy.of(given.by, given.budget)
+    asked = SplitStudy.of(given.by)
     return _run(given, "terms" if asked.kind == "term" else "split", asked)
 
 

@@ -116,17 +116,10 @@ def program_of(given: Given) -> Target | None:
         TargetError: two are, or the parts do not fit together.
     """
     if given.cell is not None:
-        named = {
-            given.target or "": given.target,
-            "-m": given.module,
-            "-c": given.code,
-            "--let": given.lets,
-            "--seed": given.seed is not None,
-            "--": given.arguments,
-        }
-        for word in (word for word, value in named.items() if value):
-            what = f"{word} is for another program than the cell below"
-            raise TargetError(what, "leave it out: the cell is the program")
+        others = (given.target, given.module, given.code, given.lets, given.arguments)
+        if any(others) or given.seed is not None:
+            what = "TARGET, -m, -c, --let, --seed and arguments are of another program than a cell"
+            raise TargetError(what, "leave them out: the cell is the program")
         return given.cell.target
     lets = tuple(map(_let, given.lets))
     if sum(one is not None for one in (given.target, given.module, given.code)) > 1:

@@ -382,7 +382,7 @@ def backward_pass(
         error=error,
     )
     # What arrived is not what the node received: only a hook of the program can do that.
-    altered = sorted({node for node, _, _ in differences(graph, flowed)})
+    altered = sorted({node for node, _ in differences(graph, flowed)})
     return msgspec.structs.replace(flowed, altered=tuple(altered))
 
 

@@ -7,7 +7,17 @@ indices; gradients that the Report's own pass holds are not repeated.
 
 from __future__ import annotations
 
-from gradscope.model.plain import GradientInfo, Number, Struct
+from gradscope.model.plain import (
+    EdgeId,
+    GradientInfo,
+    LeafId,
+    NodeId,
+    Norm,
+    Number,
+    RootId,
+    RuleId,
+    Struct,
+)
 
 
 class Formula(Struct, frozen=True):
@@ -47,7 +57,7 @@ class Local(Struct, frozen=True):
     in row-major order; otherwise ``values`` is the whole matrix, row by row.
     """
 
-    edge: int
+    edge: EdgeId
     output: int
     shape: tuple[int, int]
     values: tuple[Number, ...]
@@ -63,8 +73,8 @@ class ChainStep(Struct, frozen=True):
     prevented its local derivatives from being computed.
     """
 
-    node: int
-    rule: int
+    node: NodeId
+    rule: RuleId
     arguments: tuple[str, ...] = ()
     locals: tuple[Local, ...] = ()
     constants: tuple[tuple[str, Number], ...] = ()
@@ -76,8 +86,8 @@ class ChainStep(Struct, frozen=True):
 class Path(Struct, frozen=True):
     """One way from a root to a leaf, by its edges, and what arrives along it alone."""
 
-    root: int
-    edges: tuple[int, ...]
+    root: RootId
+    edges: tuple[EdgeId, ...]
     contribution: GradientInfo
 
 
@@ -90,11 +100,11 @@ class End(Struct, frozen=True):
     where all are.  ``why`` says what prevented them from being followed.
     """
 
-    node: int
+    node: NodeId
     output: int
     name: str
-    leaf: int | None = None
-    count: Number | None = None
+    leaf: LeafId | None = None
+    count: Norm | None = None
     paths: tuple[Path, ...] = ()
     rest: GradientInfo | None = None
     why: str = ""
@@ -104,7 +114,7 @@ class Term(Struct, frozen=True):
     """One element of a root, by its position in row-major order, the weight it was given, and its
     derivatives by the explanation's ends, one each."""
 
-    root: int
+    root: RootId
     element: int
     weight: Number
     derivatives: tuple[GradientInfo, ...]
@@ -137,7 +147,7 @@ class Explanation(Struct, frozen=True):
     rules: tuple[DerivativeRule, ...]
     ends: tuple[End, ...] = ()
     weights: Weights | None = None
-    node: int | None = None
+    node: NodeId | None = None
     asked: bool = False
     jacobian: bool = False
     everything: bool = False

@@ -1,20 +1,25 @@
 """The invariants of a Report, checked after capture, after loading, and in tests.
 
-One pass over the nodes and edges, without recursion; the first broken rule raises.  Gradients are
-compared by their values where all are known, by their norms otherwise; adding in floating point is
-not exact, so every bound is relative to the magnitudes that were added, in the coarsest dtype
-involved.  Must not know of torch, or of where a report comes from.  What holds of the answers
-beside the graph is in :mod:`gradscope.model.answers`."""
+Which fields are indices, and of what, their types say; that a number is not negative is found where
+a file is read.  One pass over the nodes and edges, without recursion; the first broken rule raises.
+Gradients are compared by their values where all are known, by their norms otherwise; adding in
+floating point is not exact, so every bound is relative to the magnitudes that were added, in the
+coarsest dtype involved.  Must not know of torch, or of where a report comes from.  What holds of
+the answers beside the graph is in :mod:`gradscope.model.answers`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from gradscope.errors import ReportError
-from gradscope.model.plain import Number, broken_rows, check_tensor, fail, in_range, unstorable
-from gradscope.model.report import BackwardPass, GradientInfo, Graph, Histogram, Report
+from gradscope.model.plain import Number, check_tensor, fail, in_range
+from gradscope.model.report import BackwardPass, GradientInfo, Graph, Report
 
 
 def check(report: Report) -> None:
@@ -24,20 +29,29 @@ def check(report: Report) -> None:
         ReportError: one line: the place, and the rule it breaks.
     """
     graph = report.graph
+    answers = ("memory", "checks", "explanation", "split", "dependence", "ranks")
+    studied = {name: one for name in answers if (one := getattr(report, name)) is not None}
+    # What the rules ask for besides is gone when it is saved.
+    seen = {"observations": report.observations.figures()} if report.observations else {}
+    sizes = _sizes(graph)
+    if report.explanation is not None:
+        sizes["explanation.rules"] = len(report.explanation.rules)
+    if report.ranks is not None:
+        sizes["ranks.each"] = len(report.ranks.each)
+    for name, one in {"graph": graph, **studied, **seen}.items():
+        _check_indices([one], name, sizes)
+    _check_indices(report.findings, "findings", sizes)
     _check_nodes(graph)
-    _check_calls(graph)
     _check_edges(graph)
     _check_leaves(graph)
-    _check_findings(report)
-    studied = report.memory, report.checks, report.explanation, report.split, report.dependence
-    if any(one is not None for one in (*studied, report.ranks)):
+    if studied:
         from gradscope.model.answers import check_answers
 
         check_answers(report)
     for index, backward in enumerate(report.passes):
         check_pass(graph, backward, f"passes[{index}]")
-    for position, one in enumerate(report.ranks.passes if report.ranks else ()):
-        for index, backward in enumerate(one.passes):
+    for position, other_rank in enumerate(report.ranks.passes if report.ranks else ()):
+        for index, backward in enumerate(other_rank.passes):
             check_pass(graph, backward, f"ranks.passes[{position}].passes[{index}]")
     for position, other in enumerate(report.others):
         if other.others:
@@ -62,50 +76,82 @@ def check_pass(graph: Graph, backward: BackwardPass, place: str) -> None:
     check_sums(graph, backward, place)
 
 
+# ---------------------------------------------------------------- indices
+
+
+Way = tuple[str | int, ...]
+"""From a record to what is in it: names of fields, places in a tuple, and -1 for all of one."""
+
+
+@cache
+def _ways(kind: Any) -> Sequence[tuple[Way, str]]:
+    """The ways from what is of this type to the indices in it, each with the table of those."""
+    if get_origin(kind) is Annotated:
+        return [((), one) for one in kind.__metadata__ if isinstance(one, str)]
+    parts: dict[Any, Any]
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        hints = get_type_hints(kind, include_extras=True)
+        parts = {name: hints[name] for name in kind.__struct_fields__}
+    elif get_origin(kind) is tuple:
+        every = get_args(kind)
+        parts = {-1: every[0]} if every[1:] == (...,) else dict(enumerate(every))
+    else:  # mostly that or None
+        return [way for part in get_args(kind) for way in _ways(part)]
+    return [((step, *way), table) for step, part in parts.items() for way, table in _ways(part)]
+
+
+def _along(found: Sequence[Any], way: Way) -> Sequence[Any]:
+    """What lies at the end of a way from these, but for None."""
+    for step in way:
+        if isinstance(step, str):
+            found = [getattr(one, step) for one in found]
+        else:
+            found = [*chain.from_iterable(found)] if step < 0 else [one[step] for one in found]
+        found = [one for one in found if one is not None]
+    return found
+
+
+def _check_indices(records: Sequence[Any], place: str, sizes: Mapping[str, int]) -> None:
+    """All indices in these, which are of one type, lead into their tables, as far as ``sizes`` has
+    these."""
+    kind: Any = type(records[0]) if records else None
+    for way, table in _ways(kind):
+        if table in sizes:
+            at = ".".join((place, *(step for step in way if isinstance(step, str))))
+            in_range(_along(records, way), sizes[table], at, table)
+
+
+def _sizes(graph: Graph) -> dict[str, int]:
+    tables = ("nodes", "edges", "leaves", "roots", "origins", "calls")
+    return {f"graph.{name}": len(getattr(graph, name)) for name in tables}
+
+
+# ---------------------------------------------------------------- the graph, and what flows
+
+
 def _check_nodes(graph: Graph) -> None:
-    origins, calls = len(graph.origins), len(graph.calls)
     for position, node in enumerate(graph.nodes):
         if node.id != position:
             fail(f"graph.nodes[{position}].id", f"is {node.id}; ids count from 0 in order")
-        # Asked before `in_range`, whose place would be written out for every node and read by
-        # nobody.
-        if node.origin is not None and not 0 <= node.origin < origins:
-            in_range([node.origin], origins, f"graph.nodes[{position}].origin", "graph.origins")
-        if node.derived is not None and not 0 <= node.derived < origins:
-            in_range([node.derived], origins, f"graph.nodes[{position}].derived", "graph.origins")
-        if node.call is not None and not 0 <= node.call < calls:
-            in_range([node.call], calls, f"graph.nodes[{position}].call", "graph.calls")
         for tensor in node.outputs:
-            if tensor is not None and (tensor.values is not None or tensor.rows is not None):
+            if tensor is not None and tensor.values is not None:
                 check_tensor(tensor, f"graph.nodes[{position}].outputs")
         for name, tensor in node.saved:
             check_tensor(tensor, f"graph.nodes[{position}].saved {name!r}")
-
-
-def _check_calls(graph: Graph) -> None:
     for position, call in enumerate(graph.calls):
-        if call.parent is not None and not 0 <= call.parent < position:
-            fail(
-                f"graph.calls[{position}].parent",
-                f"is {call.parent}; a call comes after its parent",
-            )
-        if call.origin is not None:
-            place = f"graph.calls[{position}].origin"
-            in_range([call.origin], len(graph.origins), place, "graph.origins")
-        if call.result is not None:
-            place = f"graph.calls[{position}].result"
-            in_range([call.result], len(graph.nodes), place, "graph.nodes")
+        if call.parent is not None and call.parent >= position:
+            rule = f"is {call.parent}; a call comes after its parent"
+            fail(f"graph.calls[{position}].parent", rule)
 
 
 def _check_edges(graph: Graph) -> None:
     widths = [len(node.outputs) for node in graph.nodes]
-    size = len(widths)
     # An input slot leads to one place; what fans out is the output it leads to.
     slots: set[tuple[int, int]] = set()
-    reached = [False] * size
+    reached = [False] * len(widths)
     for position, edge in enumerate(graph.edges):
         source, slot, target, output = edge.source, edge.slot, edge.target, edge.output
-        if not 0 <= source < target < size:
+        if source >= target:
             rule = f"runs from {source} to {target}; edges run from a lower to a higher node id"
             fail(f"graph.edges[{position}]", rule)
         if slot < 0 or (source, slot) in slots:
@@ -115,12 +161,7 @@ def _check_edges(graph: Graph) -> None:
             fail(f"graph.edges[{position}]", rule)
         slots.add((source, slot))
         reached[target] = True
-    for position, wall in enumerate(graph.walls):
-        in_range([wall.node], size, f"graph.walls[{position}].node", "graph.nodes")
-        places = [] if wall.origin is None else [wall.origin]
-        in_range(places, len(graph.origins), f"graph.walls[{position}].origin", "graph.origins")
     for position, root in enumerate(graph.roots):
-        in_range([root.node], size, f"graph.roots[{position}].node", "graph.nodes")
         in_range([root.output], widths[root.node], f"graph.roots[{position}]", "its node's outputs")
         reached[root.node] = True
     # Edges only go up, so a node that is a root or has a consumer hangs on some root.
@@ -131,36 +172,13 @@ def _check_edges(graph: Graph) -> None:
 def _check_leaves(graph: Graph) -> None:
     expected = {node.id for node in graph.nodes if node.kind == "leaf"}
     # Two leaves for one AccumulateGrad would count a shared parameter twice.
-    seen: set[int] = set()
+    if sorted(leaf.node for leaf in graph.leaves) != sorted(expected):
+        fail("graph.leaves", "are not the nodes of kind leaf, each once")
     for position, leaf in enumerate(graph.leaves):
-        place = f"graph.leaves[{position}]"
-        if leaf.node not in expected:
-            fail(f"{place}.node", f"{leaf.node} is not a node of kind leaf")
-        if leaf.node in seen:
-            fail(f"{place}.node", f"{leaf.node} is listed twice; a shared leaf is one leaf")
-        seen.add(leaf.node)
-        in_range([leaf.origin], len(graph.origins), f"{place}.origin", "graph.origins")
-        if leaf.norm is not None and float(leaf.norm) < 0:
-            fail(f"{place}.norm", f"is {leaf.norm}; a norm is not negative")
-        check_tensor(leaf.tensor, f"{place}.tensor")
-    if seen != expected:
-        fail("graph.leaves", f"node {min(expected - seen)} is of kind leaf, and is not listed")
+        check_tensor(leaf.tensor, f"graph.leaves[{position}].tensor")
     for position, edge in enumerate(graph.edges):
         if edge.source in expected:
             fail(f"graph.edges[{position}]", f"starts at node {edge.source}, which is a leaf")
-
-
-def _check_findings(report: Report) -> None:
-    """What was found, and the steps that were watched, point into the graph's tables."""
-    graph = report.graph
-    for position, finding in enumerate(report.findings):
-        if finding.node is not None:
-            place = f"findings[{position}].node.id"
-            in_range([finding.node.id], len(graph.nodes), place, "graph.nodes")
-    if report.observations is not None:
-        seen = [*report.observations.steps, report.observations.skipped_steps]
-        origins = [one.origin for one in seen if one is not None]
-        in_range(origins, len(graph.origins), "observations.steps", "graph.origins")
 
 
 def _check_tables(graph: Graph, backward: BackwardPass, place: str) -> None:
@@ -173,56 +191,31 @@ def _check_tables(graph: Graph, backward: BackwardPass, place: str) -> None:
     for name, mine, theirs in lengths:
         if len(mine) != len(theirs):
             fail(f"{place}.{name}", f"has {len(mine)} entries; the graph has {len(theirs)}")
-    size, table = len(backward.gradients), f"{place}.gradients"
-    in_range(backward.edges, size, f"{place}.edges", table)
-    in_range(backward.seeds, size, f"{place}.seeds", table)
     for node, row in zip(graph.nodes, backward.upstream, strict=True):
         if len(row) != len(node.outputs):
             rule = f"has {len(row)} entries; the node has {len(node.outputs)} outputs"
             fail(f"{place}.upstream[{node.id}]", rule)
-    in_range(chain.from_iterable(backward.upstream), size, f"{place}.upstream", table)
-    entries = ((entry.new, entry.before, entry.after) for entry in backward.accumulations)
-    in_range(chain.from_iterable(entries), size, f"{place}.accumulations", table)
-    in_range(backward.altered, len(graph.nodes), f"{place}.altered", "graph.nodes")
+    _check_indices([backward], place, {**_sizes(graph), "gradients": len(backward.gradients)})
     if len(backward.hooks) not in (0, len(backward.altered)):
         raise ReportError(f"{place}.hooks has not one entry for each of {place}.altered")
-    in_range([backward.origin], len(graph.origins), f"{place}.origin", "graph.origins")
 
 
 def _broken_by(info: GradientInfo) -> str:
     """The rule that a gradient breaks, or "": state and numbers must tell the same story."""
-    if info.nan < 0 or info.inf < 0:
-        return "counts of nan and inf are not negative"
     if (info.nan + info.inf > 0) != (info.state == "non-finite"):
         return f"is {info.state} with {info.nan} NaN and {info.inf} infinite elements"
-    if broken := broken_rows(info.rows):
-        return broken
     if info.state in SILENT:
         numbers = (info.norm, info.absmax, info.values, info.histogram)
         return "" if numbers == (None,) * 4 else f"is {info.state}, and still has numbers"
-    broken = unstorable((info.norm, info.absmax, *(info.values or ())))
-    if broken:
-        return broken
-    # Meta tensors have a state and no norm.
-    norm = 1.0 if info.norm is None else float(info.norm)
-    if norm < 0 or (math.isnan(norm) and info.state != "non-finite"):
-        return f"is {info.state} with norm {info.norm}"
+    if info.norm == "NaN" and info.state != "non-finite":
+        return f"is {info.state} with norm NaN"
     if info.state == "zero" and info.norm not in (None, 0):
         return f"is zero with norm {info.norm}"
     if info.values is not None and info.dtype.startswith("complex") and len(info.values) % 2:
         return f"is {info.dtype} with {len(info.values)} values, which are no pairs"
     if info.values is not None and _state_of(info.values) != info.state:
         return f"is {info.state}, but its values are {_state_of(info.values)}"
-    return "" if info.histogram is None else _broken_bars(info.histogram, info.state)
-
-
-def _broken_bars(bars: Histogram, state: str) -> str:
-    """The rule that a histogram breaks, or ""."""
-    if any(count < 0 for count in (bars.zeros, *bars.counts)):
-        return "its histogram counts less than nothing"
-    if bars.counts and not (bars.counts[0] and bars.counts[-1]):
-        return "its histogram begins or ends with an empty bar"
-    return "is zero, but not its histogram" if state == "zero" and bars.counts else ""
+    return ""
 
 
 def _state_of(values: Sequence[Number]) -> str:
@@ -260,14 +253,15 @@ def check_sums(graph: Graph, backward: BackwardPass, place: str) -> None:
         stepped in.
     """
     altered = set(backward.altered)
-    for node, output, wrong in differences(graph, backward):
+    for node, output in differences(graph, backward):
         if node not in altered:
-            raise ReportError(f"{place}.upstream[{node}][{output}]: {wrong}")
+            found = backward.at(node, output)
+            rule = f"is {found.state} of norm {found.norm}, which is not the sum of what arrived"
+            fail(f"{place}.upstream[{node}][{output}]", rule)
 
 
-def differences(graph: Graph, backward: BackwardPass) -> Iterator[tuple[int, int, str]]:
-    """Each (node, output) whose upstream gradient is not the sum of what arrived, and in what
-    way."""
+def differences(graph: Graph, backward: BackwardPass) -> Iterator[tuple[int, int]]:
+    """Each (node, output) whose upstream gradient is not the sum of what arrived."""
     arrived = _arrivals(graph, backward)
     gradients = backward.gradients
     for node, row in enumerate(backward.upstream):
@@ -280,9 +274,8 @@ def differences(graph: Graph, backward: BackwardPass) -> Iterator[tuple[int, int
                 gradients[part].state == "not reached" for parts in arrived[node] for part in parts
             )
             found = [gradients[part] for part in parts]
-            wrong = _mismatch(found, gradients[total], silent, bool(backward.error))
-            if wrong:
-                yield node, output, wrong
+            if not _is_sum(found, gradients[total], silent, bool(backward.error)):
+                yield node, output
 
 
 def _arrivals(graph: Graph, backward: BackwardPass) -> list[list[list[int]]]:
@@ -296,70 +289,50 @@ def _arrivals(graph: Graph, backward: BackwardPass) -> list[list[list[int]]]:
     return arrived
 
 
-def _mismatch(found: list[GradientInfo], total: GradientInfo, silent: bool, failed: bool) -> str:
-    """What is wrong with this sum, or ""."""
+def _is_sum(found: list[GradientInfo], total: GradientInfo, silent: bool, failed: bool) -> bool:
+    """Whether a gradient may be the sum of these, ``silent`` if nothing came to its node at all;
+    where the pass ``failed``, it may have stopped before the node ran."""
     parts = [part for part in found if part.state not in SILENT]
     if not parts:
         # An output nobody used is handed to its node as undefined, once the node runs at all.
-        expected = ("not reached",) if silent else SILENT
-        return "" if total.state in expected else f"is {total.state}, but no gradient arrived"
-    if total.state == "not reached" and failed:
-        return ""  # the pass stopped before this node ran
-    if total.state not in SILENT and any(info.is_unread for info in (*parts, total)):
-        return ""
-    return _wrong_state(parts, total) or _wrong_size(parts, total)
-
-
-def _wrong_state(parts: list[GradientInfo], total: GradientInfo) -> str:
-    states = {part.state for part in parts}
+        return total.state == "not reached" or (total.state == "none" and not silent)
     if total.state in SILENT:
-        return f"is {total.state}, but {len(parts)} gradients arrived"
-    if "non-finite" in states and total.state != "non-finite":
-        return f"is {total.state}, but a gradient that arrived is not finite"
-    if states == {"zero"} and total.state != "zero":
-        return f"is {total.state}, but only zeros arrived"
+        return total.state == "not reached" and failed
+    everything = [*parts, total]
+    if any(info.is_unread for info in everything):
+        return True
+    states = {part.state for part in parts}
     # Finite numbers may cancel to zero, and in a small dtype their sum may overflow; one alone
     # cannot.
-    if len(parts) == 1 and total.state != parts[0].state:
-        return f"is {total.state}, but the one gradient that arrived is {parts[0].state}"
-    return ""
+    is_certain = len(parts) == 1 or states == {"zero"}
+    certain = {"non-finite"} & states or (states if is_certain else {total.state})
+    if total.state not in certain:
+        return False
+    return total.state == "non-finite" or _has_size(parts, total)
 
 
-def _wrong_size(parts: list[GradientInfo], total: GradientInfo) -> str:
+def _has_size(parts: list[GradientInfo], total: GradientInfo) -> bool:
     everything = [*parts, total]
-    if any(info.state == "non-finite" for info in everything):
-        return ""
     # The coarsest dtype has rounded what the others only pass on.
     epsilon = max(EPSILON.get(info.dtype, FLOAT32_EPSILON) for info in everything)
     floor = max(SMALLEST.get(info.dtype, 1e-37) for info in everything)
     rows = [info.values for info in parts if info.values is not None]
     if total.values is not None and [len(row) for row in rows] == [len(total.values)] * len(parts):
-        return _wrong_values(rows, total.values, 4 * epsilon * len(everything), floor)
-    return _wrong_norm(parts, total, max(NORM_SLACK, 16 * epsilon), max(floor, NORM_FLOOR))
-
-
-def _wrong_values(
-    rows: Sequence[Sequence[float | str]], total: Sequence[float | str], slack: float, floor: float
-) -> str:
-    for position, value in enumerate(total):
-        terms = [float(row[position]) for row in rows]
-        bound = slack * sum(map(abs, terms)) + floor * len(terms)
-        if abs(sum(terms) - float(value)) > bound:
-            return f"element {position} is {value}, but {' + '.join(map(str, terms))} arrived"
-    return ""
-
-
-def _wrong_norm(parts: list[GradientInfo], total: GradientInfo, slack: float, floor: float) -> str:
-    """The triangle inequality, both ways; for a single part it says that the norms are equal."""
-    if total.norm is None or any(part.norm is None for part in parts):
-        return ""
-    norms = [float(part.norm or 0) for part in parts]
+        slack = 4 * epsilon * len(everything)
+        columns = zip(total.values, *rows, strict=True)
+        return all(_adds_up(*map(float, column), slack=slack, floor=floor) for column in columns)
+    norms = [float(part.norm) for part in parts if part.norm is not None]
+    if total.norm is None or len(norms) < len(parts):
+        return True
     whole, most = float(total.norm), sum(norms)
-    if most == float("inf") or whole == float("inf"):
-        return ""  # the squares overflowed, though the elements are finite
-    # What is left of the longest when all the others point against it.
-    least = 2 * max(norms) - most
-    bound = slack * most + floor
-    if least - bound <= whole <= most + bound:
-        return ""
-    return f"norm {whole} cannot be that of a sum of norms {', '.join(map(str, norms))}"
+    if math.inf in (most, whole):
+        return True  # the squares overflowed, though the elements are finite
+    # The triangle inequality, both ways: what is left of the longest when all the others point
+    # against it.  For a single part it says that the norms are equal.
+    bound = max(NORM_SLACK, 16 * epsilon) * most + max(floor, NORM_FLOOR)
+    return 2 * max(norms) - most - bound <= whole <= most + bound
+
+
+def _adds_up(total: float, *terms: float, slack: float, floor: float) -> bool:
+    bound = slack * sum(map(abs, terms)) + floor * len(terms)
+    return abs(sum(terms) - total) <= bound

@@ -17,7 +17,9 @@ from gradscope.model.loop_observations import (
 from gradscope.model.plain import (
     AnyPlace,
     BadRows,
+    NodeId,
     Number,
+    OriginId,
     Place,
     Record,
     SeenRecord,
@@ -46,7 +48,7 @@ class Location(Struct, frozen=True):
 class NodeReference(Struct, frozen=True):
     """A node of the graph, with its op spelled out."""
 
-    id: int
+    id: NodeId
     op: str
 
 
@@ -390,7 +392,7 @@ class SkippedSteps(SeenRecord, frozen=True):
     before: Number
     after: Number
     op: str = ""
-    origin: int | None = None
+    origin: OriginId | None = None
 
 
 RaiserKind = Literal["Function", "hook", "saved tensor", "operation"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import msgspec
 
@@ -19,6 +19,26 @@ NonFinite = Literal["NaN", "Infinity", "-Infinity"]
 Number = float | NonFinite
 """A number as it is stored.  Non-finite ones are words, because JSON has no NaN and ``null`` means
 "not known"; ``float(number)`` works on every form."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""A number that is not negative, which is looked at where a file is read."""
+
+if TYPE_CHECKING:
+    Norm = Number
+else:
+    Norm = Annotated[float, msgspec.Meta(ge=0)] | Literal["NaN", "Infinity"]
+"""The same of what is stored as a :data:`Number`."""
+
+NodeId = Annotated[int, "graph.nodes"]
+EdgeId = Annotated[int, "graph.edges"]
+LeafId = Annotated[int, "graph.leaves"]
+RootId = Annotated[int, "graph.roots"]
+OriginId = Annotated[int, "graph.origins"]
+CallId = Annotated[int, "graph.calls"]
+GradientId = Annotated[int, "gradients"]
+RuleId = Annotated[int, "explanation.rules"]
+RankId = Annotated[int, "ranks.each"]
+"""Numbers that lead into a table, and its name; :mod:`gradscope.model.invariants` looks at each."""
 
 
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
@@ -79,11 +99,11 @@ class Record(msgspec.Struct, eq=False):
     """Base of what is filled in while a program runs, and never saved."""
 
 
-Place = Annotated[int | None, "place"]
+Place = Annotated[int | None, "graph.origins"]
 """A field that says where something is: while the program runs by the number of the place, to a
 rule by the index of an origin."""
 
-AnyPlace = Annotated[Any, "place"]
+AnyPlace = Annotated[Any, "graph.origins"]
 """The same where it may be a site while the program runs, as of a line that no call was seen in."""
 
 
@@ -95,9 +115,9 @@ class BadRows(Struct, frozen=True, array_like=True):
     """Which places along the first axis of a tensor hold NaN or infinity, where not all of them do:
     ``bad`` of ``count``, the ``first`` of them by index; elements where it has no other axis."""
 
-    bad: int
-    count: int
-    first: tuple[int, ...]
+    bad: Count
+    count: Count
+    first: Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)]
     are_elements: bool = False
 
     def __str__(self) -> str:
@@ -128,7 +148,7 @@ class TensorInfo(Struct, frozen=True):
     ``rows`` are those with NaN and infinity, where they were looked for.
     """
 
-    shape: tuple[int, ...]
+    shape: tuple[Annotated[int, msgspec.Meta(ge=RAGGED)], ...]
     dtype: str
     device: str = "cpu"
     layout: str = "strided"
@@ -153,9 +173,9 @@ class Histogram(Struct, frozen=True, array_like=True):
     counted apart, and so are elements that are not finite, by the GradientInfo itself.
     """
 
-    zeros: int
+    zeros: Count
     first: int = 0
-    counts: tuple[int, ...] = ()
+    counts: tuple[Count, ...] = ()
 
 
 class GradientInfo(SeenRecord, frozen=True):
@@ -170,10 +190,10 @@ class GradientInfo(SeenRecord, frozen=True):
     """
 
     state: State
-    norm: Number | None = None
-    absmax: Number | None = None
-    nan: int = 0
-    inf: int = 0
+    norm: Norm | None = None
+    absmax: Norm | None = None
+    nan: Count = 0
+    inf: Count = 0
     dtype: str = "float32"
     layout: str = "strided"
     values: tuple[Number, ...] | None = None
@@ -197,9 +217,9 @@ class Accumulation(Struct, frozen=True):
     gradients of all ranks were reduced, and so many ranks hold this part.
     """
 
-    new: int
-    before: int | None = None
-    after: int | None = None
+    new: GradientId
+    before: GradientId | None = None
+    after: GradientId | None = None
     copies: int = 0
 
 
@@ -217,14 +237,14 @@ class BackwardPass(Struct, frozen=True):
     """
 
     gradients: tuple[GradientInfo, ...]
-    edges: tuple[int, ...]
-    upstream: tuple[tuple[int, ...], ...]
-    seeds: tuple[int, ...]
+    edges: tuple[GradientId, ...]
+    upstream: tuple[tuple[GradientId, ...], ...]
+    seeds: tuple[GradientId, ...]
     accumulations: tuple[Accumulation, ...]
-    altered: tuple[int, ...] = ()
+    altered: tuple[NodeId, ...] = ()
     hooks: tuple[str, ...] = ()
     number: int = 0
-    origin: int | None = None
+    origin: OriginId | None = None
     error: str = ""
 
     def hook_on(self, node: int) -> str | None:
@@ -271,42 +291,15 @@ def in_range(indices: Iterable[int | None], size: int, place: str, table: str) -
 
 
 def check_tensor(tensor: TensorInfo, place: str) -> None:
-    """A tensor has a shape, and as many values as that says, or none.
+    """A tensor has as many values as its shape says, or none.
 
     Raises:
         ReportError: where it is not so.
     """
-    if min(tensor.shape, default=0) < RAGGED:
-        fail(place, f"shape {list(tensor.shape)} has a negative size")
-    if broken := broken_rows(tensor.rows):
-        fail(place, broken)
     if tensor.values is None:
         return
     if RAGGED in tensor.shape:
         fail(place, f"has values, but its shape {list(tensor.shape)} does not say how many")
-    broken = unstorable(tensor.values)
-    if broken:
-        fail(place, broken)
     expected = math.prod(tensor.shape) * (2 if tensor.dtype.startswith("complex") else 1)
     if len(tensor.values) != expected:
         fail(place, f"has {len(tensor.values)} values; its shape needs {expected}")
-
-
-def broken_rows(rows: BadRows | None) -> str:
-    """What is wrong with the rows that hold NaN or infinity, or ""."""
-    if rows is None or (
-        0 < len(rows.first) <= rows.bad < rows.count
-        and min(rows.first) >= 0
-        and max(rows.first) < rows.count
-    ):
-        return ""
-    return f"{rows.bad} of {rows.count} rows are not finite, the first of them {[*rows.first]}"
-
-
-def unstorable(numbers: Iterable[Number | None]) -> str:
-    """What is wrong with these numbers, or ""."""
-    for number in numbers:
-        # JSON would turn such a float into null, which means "not known".
-        if isinstance(number, float) and not math.isfinite(number):
-            return f'holds the float {number}; non-finite numbers are words such as "NaN"'
-    return ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gradscope.model.observations import Finding
-from gradscope.model.plain import BackwardPass, GradientInfo, Number, SeenRecord, Struct
+from gradscope.model.plain import BackwardPass, GradientInfo, Number, RankId, SeenRecord, Struct
 
 RankState = Literal["told", "not told", "not watched"]
 """Whether a rank's look arrived in time; or the program started that rank without gradscope."""
@@ -81,7 +81,7 @@ class RankLook(OneRank, frozen=True):
 class AtRank(Struct, frozen=True, array_like=True):
     """A gradient, and the rank that saw it."""
 
-    rank: int
+    rank: RankId
     gradient: GradientInfo
 
 
@@ -103,9 +103,9 @@ class AcrossRanks(Struct, frozen=True):
     local: tuple[AtRank, ...]
     after: tuple[AtRank, ...] = ()
     whole: Number | None = None
-    weights: tuple[tuple[int, Number], ...] = ()
+    weights: tuple[tuple[RankId, Number], ...] = ()
     in_groups: bool = False
-    missing: tuple[int, ...] = ()
+    missing: tuple[RankId, ...] = ()
 
 
 class RankPasses(Struct, frozen=True):
@@ -115,7 +115,7 @@ class RankPasses(Struct, frozen=True):
     another number of samples.  Its gradients then have norms and no values.
     """
 
-    rank: int
+    rank: RankId
     passes: tuple[BackwardPass, ...]
     has_other_shapes: bool = False
 
@@ -129,12 +129,12 @@ class Ranks(SeenRecord, frozen=True):
     on the whole graph: of all where they are few, else the odd ones, the largest, the smallest.
     """
 
-    shown: int
+    shown: RankId
     size: int
     each: tuple[OneRank, ...]
     parameters: tuple[AcrossRanks, ...] = ()
-    other_graphs: tuple[int, ...] = ()
-    other_calls: tuple[int, ...] = ()
+    other_graphs: tuple[RankId, ...] = ()
+    other_calls: tuple[RankId, ...] = ()
     findings: tuple[Finding, ...] = ()
     passes: tuple[RankPasses, ...] = ()
 

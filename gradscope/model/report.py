@@ -20,9 +20,9 @@ import msgspec
 from gradscope import model
 from gradscope.model.plain import Accumulation as Accumulation
 from gradscope.model.plain import BackwardPass as BackwardPass
+from gradscope.model.plain import CallId, NodeId, Norm, Number, OriginId, Struct, TensorInfo
 from gradscope.model.plain import GradientInfo as GradientInfo
 from gradscope.model.plain import Histogram as Histogram
-from gradscope.model.plain import Number, Struct, TensorInfo
 from gradscope.model.plain import State as State
 from gradscope.words import either, short_op
 
@@ -65,9 +65,9 @@ class ModuleCall(Struct, frozen=True):
 
     path: str
     type: str
-    parent: int | None = None
-    origin: int | None = None
-    result: int | None = None
+    parent: CallId | None = None
+    origin: OriginId | None = None
+    result: NodeId | None = None
 
 
 def around(calls: Sequence[ModuleCall], number: int | None) -> Iterator[int]:
@@ -96,11 +96,11 @@ class Node(Struct, frozen=True):
     op: str
     kind: Kind = "op"
     outputs: tuple[TensorInfo | None, ...] = ()
-    origin: int | None = None
-    call: int | None = None
+    origin: OriginId | None = None
+    call: CallId | None = None
     variable: str = ""
     backward_made: bool = False
-    derived: int | None = None
+    derived: OriginId | None = None
     saved: tuple[tuple[str, TensorInfo], ...] = ()
     raised: str = ""
 
@@ -126,9 +126,9 @@ class Edge(Struct, frozen=True, array_like=True):
     """A gradient's way: from input ``slot`` of node ``source`` to output number ``output`` of
     ``target``."""
 
-    source: int
+    source: NodeId
     slot: int
-    target: int
+    target: NodeId
     output: int
 
 
@@ -139,11 +139,11 @@ class Leaf(Struct, frozen=True):
     ``norm`` is the 2-norm of its values when a gradient was sent through; None where nobody looked.
     """
 
-    node: int
+    node: NodeId
     names: tuple[str, ...]
     tensor: TensorInfo
-    origin: int | None = None
-    norm: Number | None = None
+    origin: OriginId | None = None
+    norm: Norm | None = None
 
     @property
     def name(self) -> str:
@@ -157,7 +157,7 @@ class Root(Struct, frozen=True):
     ``scale``: a GradScaler made it, by multiplying the loss with this.
     """
 
-    node: int
+    node: NodeId
     output: int
     label: str = ""
     scale: Number | None = None
@@ -168,9 +168,9 @@ class Wall(Struct, frozen=True):
     with a history, and itself has none.  ``function`` cut it (``detach``), or a mode, ``no grad``.
     """
 
-    node: int
+    node: NodeId
     function: str
-    origin: int | None = None
+    origin: OriginId | None = None
 
 
 class Graph(Struct, frozen=True):

@@ -213,8 +213,8 @@ class SplitStudy(Study):
     """What does each piece of the gradient bring?
 
     ``names``: of the tensors whose parts the pieces are; of samples, of the one tensor whose rows
-    are meant.  ``most``: so many outputs.  ``budget``: seconds, after which what is known is told.
-    ``only_leaves``: of terms, nothing is told of what is on the way.
+    are meant.  ``most``: so many outputs.  ``only_leaves``: of terms, nothing is told of what is on
+    the way.
     """
 
     room: ClassVar[str] = "analyses.split.study"
@@ -226,7 +226,6 @@ class SplitStudy(Study):
     kind: Literal["term", "sample", "output"] = "term"
     names: tuple[str, ...] = ()
     most: int = MOST_OUTPUTS
-    budget: float | None = None
     only_leaves: bool = False
 
     @property
@@ -235,7 +234,7 @@ class SplitStudy(Study):
         return self.kind != "output"
 
     @classmethod
-    def of(cls, text: str, budget: float | None = None) -> SplitStudy:
+    def of(cls, text: str) -> SplitStudy:
         """What ``--by`` says.
 
         Raises:
@@ -243,11 +242,10 @@ class SplitStudy(Study):
         """
         kind, colon, rest = (part.strip() for part in text.partition(":"))
         if kind == "output" and (not colon or re.fullmatch(r"[1-9]\d{0,5}", rest)):
-            return cls("output", most=int(rest or MOST_OUTPUTS), budget=budget)
+            return cls("output", most=int(rest or MOST_OUTPUTS))
         if kind == "sample" and (rest or not colon):
-            return cls("sample", (rest,) if rest else (), budget=budget)
-        names = () if text.strip() == "term" else _names(text)
-        return cls("term", names, budget=budget)
+            return cls("sample", (rest,) if rest else ())
+        return cls("term", () if text.strip() == "term" else _names(text))
 
 
 @dataclass(frozen=True)
@@ -255,7 +253,7 @@ class DependsStudy(Study):
     """Which elements of one tensor depend on which of another?
 
     ``of`` and ``on`` are names; no ``of`` is the root.  ``axis``: that of both, or one of each;
-    none is found by size.  ``budget``: seconds, after which what is known is told.
+    none is found by size.
     """
 
     room: ClassVar[str] = "analyses.depends.study"
@@ -267,7 +265,6 @@ class DependsStudy(Study):
     on: str
     of: str | None = None
     axis: tuple[int, ...] = ()
-    budget: float | None = None
 
 
 _NAME = r"[^\s,:()\[\]]+(?:\[[^\]]*\][^\s,:()\[\]]*)*"

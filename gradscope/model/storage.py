@@ -10,7 +10,6 @@ import gzip
 import io
 import zlib
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import msgspec
 
@@ -73,7 +72,7 @@ def decode(data: bytes, max_size: int | None = MAX_SIZE) -> Report:
     Raises:
         ReportError: naming the place and what was expected there.
     """
-    return _decoded(_read(io.BytesIO(data), max_size))
+    return _decoded(_read(io.BufferedReader(io.BytesIO(data)), max_size))
 
 
 def load(path: str | Path, max_size: int | None = MAX_SIZE) -> Report:
@@ -114,32 +113,18 @@ def pack(data: bytes) -> bytes:
     return gzip.compress(data, mtime=0)
 
 
-def _read(file: BinaryIO, max_size: int | None) -> bytearray:
-    """All of a file, unpacked if it is packed.
-
-    A packed file is unpacked twice: before anything is kept it is known to be small enough, for a
-    few kilobytes can unpack to more than there is memory.
-    """
-    if not file.seekable():  # a pipe
-        # A pipe can be read once, and what follows goes back to the beginning.
-        file = io.BytesIO(_unpacked(file, False, max_size))
-    packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-    file.seek(0)
-    _unpacked(file, packed, max_size, keep=False)
-    file.seek(0)
-    return _unpacked(file, packed, max_size)
-
-
-def _unpacked(file: BinaryIO, packed: bool, max_size: int | None, keep: bool = True) -> bytearray:
-    stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
-    kept, size = bytearray(), 0
+def _read(file: io.BufferedReader, max_size: int | None) -> bytearray:
+    """All of a file, unpacked if it is packed: a few kilobytes can unpack to more than there is
+    memory, so no more is unpacked than is allowed."""
+    # A pipe can be read once.
+    is_packed = file.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC)
+    stream = gzip.GzipFile(fileobj=file) if is_packed else file
+    kept = bytearray()
     try:
         while chunk := stream.read(_CHUNK):
-            size += len(chunk)
-            if max_size is not None and size > max_size:
+            kept += chunk
+            if max_size is not None and len(kept) > max_size:
                 raise ReportError(f"holds more than {max_size:,} bytes of JSON", _allow_more())
-            if keep:
-                kept += chunk
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ReportError(f"broken gzip data: {error}", _again()) from None
     return kept

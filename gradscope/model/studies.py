@@ -10,9 +10,11 @@ import math
 import re
 from collections.abc import Iterable
 from functools import cached_property
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
-from gradscope.model.plain import Number, Struct
+from msgspec import Meta
+
+from gradscope.model.plain import Count, LeafId, NodeId, Norm, Number, OriginId, Struct
 
 Holding = Literal["activation", "parameter", "buffer", "input", "attribute", "packed"]
 """Why a storage is there: made on the way; a leaf of the graph or a parameter of a module; a buffer
@@ -31,15 +33,15 @@ class KeptStorage(Struct, frozen=True):
     the program made them.  ``name`` is what the program calls a parameter, buffer or input.
     """
 
-    bytes: int
-    used: int
+    bytes: Count
+    used: Count
     shape: tuple[int, ...]
     dtype: str
     device: str
     holding: Holding
-    holders: tuple[tuple[int, str], ...]
+    holders: Annotated[tuple[tuple[NodeId, str], ...], Meta(min_length=1)]
     name: str = ""
-    missing: int = 0
+    missing: Count = 0
 
 
 class Hidden(Struct, frozen=True):
@@ -49,7 +51,7 @@ class Hidden(Struct, frozen=True):
     says what the node is for.
     """
 
-    node: int
+    node: NodeId
     slot: str
     reason: str
     recomputed: bool = False
@@ -63,7 +65,7 @@ class Memory(Struct, frozen=True):
 
     kept: tuple[KeptStorage, ...]
     hidden: tuple[Hidden, ...] = ()
-    freed: tuple[int, ...] = ()
+    freed: tuple[NodeId, ...] = ()
 
     def total(self, *holdings: Holding) -> int:
         """The bytes of all storages held in these ways."""
@@ -99,7 +101,7 @@ class GradientComparison(Struct, frozen=True):
     verdict: Verdict
     analytic: Number | None = None
     numeric: Number | None = None
-    error: Number | None = None
+    error: Norm | None = None
     element: tuple[int, ...] | None = None
 
 
@@ -118,13 +120,13 @@ class CallCheck(Struct, frozen=True):
     ``origin``.  ``returned`` is where the backward of a custom Function ends, known only there.
     """
 
-    nodes: tuple[int, ...]
+    nodes: Annotated[tuple[NodeId, ...], Meta(min_length=1)]
     function: str
     verdict: Verdict
     inputs: tuple[GradientComparison, ...] = ()
     reason: str = ""
     order: int = 1
-    origin: int | None = None
+    origin: OriginId | None = None
     returned: int | None = None
 
 
@@ -135,11 +137,11 @@ class LeafCheck(Struct, frozen=True):
     ``leaves`` index ``graph.leaves``; the numbers are directional derivatives.
     """
 
-    leaves: tuple[int, ...]
+    leaves: Annotated[tuple[LeafId, ...], Meta(min_length=1)]
     verdict: Verdict
     analytic: Number | None = None
     numeric: Number | None = None
-    error: Number | None = None
+    error: Norm | None = None
     reason: str = ""
 
 
@@ -160,7 +162,7 @@ class LeafStep(Struct, frozen=True):
     later), ``shared`` its product with the gradient.
     """
 
-    leaf: int
+    leaf: LeafId
     product: Number
     change: Number
     size: Number
@@ -217,9 +219,9 @@ class MovedSlope(Struct, frozen=True):
 
     analytic: Number
     numeric: Number
-    error: Number
+    error: Norm
     name: str = ""
-    leaf: int | None = None
+    leaf: LeafId | None = None
 
 
 class MovedCuts(Struct, frozen=True):
@@ -282,7 +284,7 @@ class SplitPiece(Struct, frozen=True):
     """
 
     name: str
-    nodes: tuple[int, ...] = ()
+    nodes: tuple[NodeId, ...] = ()
     index: tuple[int, ...] = ()
     value: Number | None = None
     rest: bool = False
@@ -298,16 +300,16 @@ class SplitLeaf(Struct, frozen=True):
     """What the pieces bring to one leaf: the 2-norm of each, and where there are at most
     :data:`MOST_COMPARED`, the inner product of each with those before it."""
 
-    leaf: int
-    norms: tuple[Number, ...]
+    leaf: LeafId
+    norms: tuple[Norm, ...]
     products: tuple[tuple[Number, ...], ...] = ()
 
 
 class SplitNode(Struct, frozen=True):
     """What arrives of the pieces at a node that is no leaf: the 2-norm of each."""
 
-    node: int
-    norms: tuple[Number, ...]
+    node: NodeId
+    norms: tuple[Norm, ...]
     products: ClassVar[tuple[()]] = ()
 
 
@@ -315,7 +317,7 @@ class Mixing(Struct, frozen=True):
     """Where a sample was first seen to get gradient of another: the node, and which share of what
     it sent on, by norm, went to other rows than its own."""
 
-    node: int
+    node: NodeId
     share: Number
 
 
@@ -324,17 +326,16 @@ class Split(Struct, frozen=True):
 
     ``rows`` names the tensors whose rows are the samples, ``total`` counts all samples or outputs,
     of which only so many may be pieces.  ``nodes`` are, of terms, those made by a line of the
-    program where the gradient is taken apart.  ``unfinished`` says what a budget has left out.
+    program where the gradient is taken apart.
     """
 
     kind: PieceKind
-    pieces: tuple[SplitPiece, ...]
+    pieces: Annotated[tuple[SplitPiece, ...], Meta(min_length=1)]
     leaves: tuple[SplitLeaf, ...]
     nodes: tuple[SplitNode, ...] = ()
     rows: tuple[str, ...] = ()
     total: int = 0
     mixing: Mixing | None = None
-    unfinished: str = ""
 
 
 class Combined:
@@ -416,9 +417,9 @@ class AxisSide(Struct, frozen=True):
     """One of the two tensors, and the axis whose indices are told apart; None of one element."""
 
     name: str
-    node: int
+    node: NodeId
     output: int
-    shape: tuple[int, ...]
+    shape: tuple[Annotated[int, Meta(ge=1, le=2**63 - 1)], ...]
     axis: int | None = None
 
     @property
@@ -436,7 +437,7 @@ class Crossing(Struct, frozen=True):
     the last at which it is known to be at its own alone."""
 
     row: int
-    node: int
+    node: NodeId
     exact: bool = True
 
 
@@ -445,17 +446,16 @@ class Dependence(Struct, frozen=True):
 
     ``norms`` has a row for each index of ``of`` in ``rows``: the 2-norm of the gradient that it
     alone brings to each index of ``on``.  What is up to ``rounding`` may be that.  ``chosen``:
-    nobody gave the axes.  ``unfinished`` says what a budget left out.
+    nobody gave the axes.
     """
 
     of: AxisSide
     on: AxisSide
     rows: tuple[int, ...] = ()
-    norms: tuple[tuple[Number, ...], ...] = ()
+    norms: tuple[tuple[Norm, ...], ...] = ()
     rounding: Number = 0.0
     chosen: bool = False
     crossing: Crossing | None = None
-    unfinished: str = ""
 
 
 class Pair(NamedTuple):

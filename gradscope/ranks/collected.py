@@ -1,17 +1,20 @@
 """All that the ranks tell, put together as it comes in.
 
 Of each parameter a few gradients are kept only: what is held does not grow with the number of
-ranks.  Plain data on both sides.
+ranks.  Those of the first ranks that have the shown rank's graph are kept whole.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
 
+from gradscope.errors import ReportError
+from gradscope.model import invariants
 from gradscope.model.observations import Finding
 from gradscope.model.plain import Number, number
 from gradscope.model.ranks import (
@@ -21,10 +24,12 @@ from gradscope.model.ranks import (
     OneRank,
     RankLook,
     RankParameter,
+    RankPasses,
     Ranks,
 )
-from gradscope.model.report import GradientInfo, Report
-from gradscope.ranks.looks import KeptPasses
+from gradscope.model.report import BackwardPass, GradientInfo, Report
+from gradscope.ranks import NoAnswer
+from gradscope.ranks.board import Board, wait_for
 from gradscope.words import duration, ranked
 
 ODD = 2
@@ -146,7 +151,9 @@ class Collected:
         self._other_calls: list[int] = []
         self._heard: list[int] = []
         self._findings: dict[tuple[str, str, str], Finding] = {}
-        self.passes = KeptPasses(shown, own)
+        self.wanted: dict[int, RankLook] = {}
+        """By rank, of which all gradients are."""
+        self._kept: dict[int, RankPasses] = {}
         self.add(own)
 
     def add(self, look: RankLook) -> None:
@@ -164,7 +171,9 @@ class Collected:
             return
         if look.graph != self._compared.graph:
             self._others.append(rank)
-        self.passes.consider(look)
+        is_wanted = 0 < rank < FEW and bool(self._shown.passes)
+        if is_wanted and rank != self._own.rank and look.graph == self._own.graph:
+            self.wanted[rank] = look
         known = set()
         for one in look.parameters:
             row = self._rows.get(one.name)
@@ -193,6 +202,41 @@ class Collected:
                 own = msgspec.structs.replace(one, ranks=(look.rank,), node=None)
                 self._findings[one.cause] = own
 
+    def gather(self, board: Board, wait: float) -> None:
+        """Take the gradients that are wanted, those that come in this time; a store that does not
+        answer costs them and nothing else."""
+        missing = sorted(self.wanted)
+
+        def came() -> bool:
+            for rank in list(missing):
+                data = board.take(f"passes/{rank}")
+                if data is not None:
+                    missing.remove(rank)
+                    kind = tuple[BackwardPass, ...]
+                    self.keep(rank, msgspec.msgpack.decode(data, type=kind))
+            return not missing
+
+        with contextlib.suppress(NoAnswer):
+            wait_for(came, wait)
+
+    def keep(self, rank: int, passes: tuple[BackwardPass, ...]) -> None:
+        """Take the gradients of a rank that was wanted; left out where they do not fit."""
+        own = self._shown.passes
+        if [one.number for one in passes] != [one.number for one in own]:
+            return
+        has_other_shapes = self.wanted[rank].shapes != self._own.shapes
+        placed = tuple(
+            # The line of the call is an index into that rank's own table; the call is the same.
+            msgspec.structs.replace(
+                _without_values(one) if has_other_shapes else one, origin=mine.origin
+            )
+            for one, mine in zip(passes, own, strict=True)
+        )
+        with contextlib.suppress(ReportError):
+            for one in placed:
+                invariants.check_pass(self._shown.graph, one, f"rank {rank}")
+            self._kept[rank] = RankPasses(rank, placed, has_other_shapes)
+
     def report(self, wait: float) -> Report:
         """The shown report, with the table of all ranks, which had ``wait`` seconds to tell."""
         each = [self._each.get(rank, OneRank(rank, "not told")) for rank in range(self._size)]
@@ -204,10 +248,15 @@ class Collected:
             other_graphs=tuple(sorted(self._others)),
             other_calls=tuple(sorted(self._other_calls)),
             findings=tuple(self._findings.values()),
-            passes=self.passes.kept(),
+            passes=tuple(self._kept[rank] for rank in sorted(self._kept)),
         )
         notes = (*_notes(ranks, wait), *self._shown.notes)
         return msgspec.structs.replace(self._shown, ranks=ranks, notes=notes)
+
+
+def _without_values(backward: BackwardPass) -> BackwardPass:
+    table = tuple(msgspec.structs.replace(info, values=None) for info in backward.gradients)
+    return msgspec.structs.replace(backward, gradients=table)
 
 
 def _notes(ranks: Ranks, wait: float) -> Iterable[str]:

@@ -258,7 +258,7 @@ class Member:
                 return not waiting
 
             wait_for(heard, self.wait)
-            every.passes.gather(self._board, self.wait)
+            every.gather(self._board, self.wait)
         except NoAnswer:
             self._lost()
             if len(waiting) == self.job.size - 1:  # nothing to compare with

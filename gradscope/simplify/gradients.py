@@ -130,7 +130,7 @@ class Sums:
         """Where a hook of the program replaced what arrived: (node, output)."""
         if not self.backward.altered:
             return set()
-        found = {one[:2] for one in differences(self.graph, self.backward)}
+        found = {*differences(self.graph, self.backward)}
         known = {node for node, _ in found}
         # A union of two graphs has edges that brought nothing to its sums.
         return found | {(node, 0) for node in self.backward.altered if node not in known}

@@ -7,8 +7,8 @@ nothing of running.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 
@@ -47,6 +47,7 @@ class _About(msgspec.Struct):
 
 
 class _Notebook(msgspec.Struct):
+    nbformat: Literal[4]
     cells: list[_Cell]
     metadata: _About = msgspec.field(default_factory=_About)
 
@@ -77,23 +78,10 @@ def read_cells(content: bytes, name: str) -> list[Cell]:
 
 
 def _decoded(content: bytes, name: str) -> _Notebook:
-    hint = "give a notebook as Jupyter saves it"
     try:
         # Not by msgspec: outputs may hold a NaN, which python writes, though it is no JSON.
-        raw = json.loads(content)
+        return msgspec.convert(json.loads(content), _Notebook)
     except (ValueError, RecursionError) as error:
-        reason = (
-            "it is empty" if not content.strip() else f"it is not JSON: {first_line(str(error))}"
-        )
-        raise TargetError(f"{name} is not a notebook: {reason}", hint) from None
-    version = raw.get("nbformat") if isinstance(raw, Mapping) else None
-    if not isinstance(version, int):
-        raise TargetError(f"{name} is not a notebook: it does not say its nbformat", hint)
-    if version != 4:
-        what = f"{name} is a notebook of nbformat {version}; only nbformat 4 can be read"
-        convert = f"convert it: jupyter nbconvert --to notebook --inplace {name}"
-        raise TargetError(what, convert if version < 4 else "save it in that format")
-    try:
-        return msgspec.convert(raw, _Notebook)
-    except msgspec.ValidationError as error:
-        raise TargetError(f"{name} is not a notebook: {error}", hint) from None
+        what = f"{name} is not a notebook of nbformat 4: {first_line(str(error))}"
+        convert = f"jupyter nbconvert --to notebook --inplace {name}"
+        raise TargetError(what, f"give one as Jupyter saves it; an older one: {convert}") from None

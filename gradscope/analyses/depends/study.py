@@ -4,7 +4,6 @@ tensors are meant, and which axis of each."""
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -16,9 +15,7 @@ from gradscope.analyses.explain.lockstep import (
     WHOLE,
     Carried,
     Lockstep,
-    OverBudget,
     sent_alone,
-    stopped_after,
 )
 from gradscope.analyses.explain.pull import Place, Puller, check_numbers
 from gradscope.analyses.split.mixing import MixingWatch, later, others, row_norms
@@ -36,9 +33,6 @@ from gradscope.words import either, listed, one_line, option
 
 MOST_ROWS, MOST_NORMS = 64, 2**18
 """Indices that a gradient is sent for, evenly spread where there are more; and norms of all."""
-
-FEW = 4
-"""Indices that go through the graph together where time is short."""
 
 AGAIN, MISSED, MARGIN = 0.7, 1 / 8, 4
 """Backward is linear, but for rounding: so much of the gradient is sent once more, and what brings
@@ -60,8 +54,6 @@ def study(live: LiveGraph, asked: DependsStudy) -> Dependence:
 class _Depending:
     def __init__(self, live: LiveGraph, asked: DependsStudy) -> None:
         self.graph = live.probe.graph
-        self.budget = asked.budget
-        self.deadline = None if asked.budget is None else time.monotonic() + asked.budget
         self.chosen = not asked.axis
         self.of, self.on = of, on = _sides(live, asked)
         self.start, self.end = (of.node, of.output), (on.node, on.output)
@@ -76,29 +68,22 @@ class _Depending:
         size = self.of.size
         most = min(size, MOST_ROWS, max(MOST_NORMS // self.on.size, 1))
         rows = [place * (size - 1) // max(most - 1, 1) for place in range(most)]
-        unfinished = ""
-        try:
-            self._measure(rows)
-        except OverBudget:
-            told = f"{len(self.norms):,} of {most:,} indices are told"
-            unfinished = stopped_after(self.budget, told)
+        self._measure(rows)
         found = Dependence(
             self.of,
             self.on,
-            rows=tuple(rows[: len(self.norms)]),
+            rows=tuple(rows),
             norms=tuple(self.norms),
             rounding=MARGIN * self.unsure * self.is_linear,
             chosen=self.chosen,
-            unfinished=unfinished,
         )
-        return replace(found, crossing=None if unfinished else self._crossing(found))
+        return replace(found, crossing=self._crossing(found))
 
     def _measure(self, rows: Sequence[int]) -> None:
-        step = AT_ONCE if self.deadline is None else FEW  # the sooner some are known
         axis = self.on.axis or 0
-        for some in (rows[first : first + step] for first in range(0, len(rows), step)):
-            arrived = self._sent(self._steps(some, self.deadline))
-            again = self._sent(self._steps(some, self.deadline, AGAIN)) if arrived else {}
+        for some in (rows[first : first + AT_ONCE] for first in range(0, len(rows), AT_ONCE)):
+            arrived = self._sent(self._steps(some))
+            again = self._sent(self._steps(some, AGAIN)) if arrived else {}
             for row in some:
                 norms = [0.0] * self.on.size
                 if row in arrived:
@@ -108,7 +93,7 @@ class _Depending:
                     self.unsure = max(self.unsure, *unsure, 0.0)
                 self.norms.append(tuple(map(number, norms)))
 
-    def _steps(self, rows: Sequence[int], end: float | None = None, factor: float = 1) -> Lockstep:
+    def _steps(self, rows: Sequence[int], factor: float = 1) -> Lockstep:
         """What sends the gradients of some indices, or a part of them."""
 
         def cut(place: Place, gradient: torch.Tensor) -> Carried:
@@ -120,7 +105,7 @@ class _Depending:
             }
 
         seeds = {self.start: {WHOLE: _weights(self.puller.shape(*self.start)) * factor}}
-        return Lockstep(self.puller, seeds, cut, end, self.end[0])
+        return Lockstep(self.puller, seeds, cut, self.end[0])
 
     def _sent(self, steps: Lockstep) -> Carried:
         node, output = self.end

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
@@ -14,7 +13,7 @@ from gradscope.analyses.explain.pull import CannotCall, Place, Puller, add
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import is_leaf
 from gradscope.errors import CaptureError
-from gradscope.words import count, duration, either
+from gradscope.words import count
 
 WHOLE = -1
 """The number of the piece that nothing has been taken from yet; what arrives with it at a leaf
@@ -28,15 +27,6 @@ PART = 65_536
 
 Carried = dict[int, torch.Tensor]
 """What arrives at one place, by the number of the piece."""
-
-
-class OverBudget(Exception):
-    """The time that was given is over."""
-
-
-def stopped_after(budget: float | None, told: str) -> str:
-    """What a budget has left out: ``told`` says how much is known."""
-    return f"stopped after {duration(budget or 0)} ({either('--budget', 'budget')}): {told}"
 
 
 @contextlib.contextmanager
@@ -61,7 +51,6 @@ class Lockstep:
         puller: calls the nodes.
         seeds: the pieces that backward starts with.
         cut: what :data:`WHOLE` is taken apart into, by number, at a place where it is.
-        end: when to stop, on the clock of :func:`time.monotonic`.
         at: a node on the way at which they end, too.
 
     ``passed`` is told of each call: its node, what went in and what came out, by edge.
@@ -72,13 +61,11 @@ class Lockstep:
         puller: Puller,
         seeds: Mapping[Place, Carried],
         cut: Callable[[Place, torch.Tensor], Carried] = lambda _, gradient: {WHOLE: gradient},
-        end: float | None = None,
         at: int | None = None,
     ) -> None:
         self._puller = puller
         self._at = at
         self._cut = cut
-        self._end = end
         self._waiting: dict[int, dict[int, Carried]] = defaultdict(dict)
         for (node, output), pieces in seeds.items():
             self._waiting[node][output] = {**pieces}
@@ -90,7 +77,6 @@ class Lockstep:
 
         Raises:
             CannotCall: at the first node that cannot be called.
-            OverBudget: the time is over.
         """
         nodes = self._puller.walked.nodes
         for number, node in enumerate(nodes):
@@ -101,12 +87,7 @@ class Lockstep:
             if is_leaf(node) or number == self._at:
                 continue
             doing.begin(f"{words}, node {number + 1:,} of {count(len(nodes), 'node')}")
-            self._require_time()
             self._pass_on(number, arrived)
-
-    def _require_time(self) -> None:
-        if self._end is not None and time.monotonic() > self._end:
-            raise OverBudget
 
     def _arrived(self, number: int) -> dict[int, Carried]:
         """What arrives at each output of a node, taken apart where it is to be."""

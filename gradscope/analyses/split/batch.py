@@ -126,7 +126,6 @@ class BatchInStep(Lockstep):
         seeds: the gradients that backward starts with.
         places: the tensors whose rows are the samples.
         samples: finds them.
-        end: when to stop, on the clock of :func:`time.monotonic`.
     """
 
     def __init__(
@@ -135,9 +134,8 @@ class BatchInStep(Lockstep):
         seeds: Mapping[Place, Carried],
         places: Collection[Place],
         samples: Samples,
-        end: float | None = None,
     ) -> None:
-        super().__init__(puller, seeds, self._begun, end)
+        super().__init__(puller, seeds, self._begun)
         self._places = places
         self._samples = samples
         self._axes: dict[Place, Axis] = {}
@@ -219,7 +217,6 @@ class BatchInStep(Lockstep):
                 found[edge] = dict(zip(chosen, parts.to(mixed[edge].dtype), strict=True))
         left = mixed.keys() - found.keys()
         for place, one in enumerate(chosen if left else ()):
-            self._require_time()
             rows = self._rows(number, joined, chosen[place : place + 1])
             sent = self._puller.call(number, {at: carried[one] for at, carried in rows.items()})
             for edge in left & sent.keys():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -14,10 +13,8 @@ from gradscope.analyses.explain.lockstep import (
     WHOLE,
     Carried,
     Lockstep,
-    OverBudget,
     products,
     sent_alone,
-    stopped_after,
 )
 from gradscope.analyses.explain.pull import Place, Puller, check_numbers, summed
 from gradscope.analyses.split.batch import MOST_APART, BatchInStep, Samples, TooManyAtOnce
@@ -32,7 +29,7 @@ from gradscope.graphing.watched_call import fits, initial
 from gradscope.model.plain import number
 from gradscope.model.request import SplitStudy
 from gradscope.model.studies import MOST_COMPARED, Split, SplitLeaf, SplitNode, SplitPiece
-from gradscope.words import count, either, option
+from gradscope.words import either, option
 
 
 def study(live: LiveGraph, asked: SplitStudy) -> Split:
@@ -69,22 +66,16 @@ class _Splitting:
             graph, places = self.live.probe.graph, dict(plan.places.keys())
             ahead = {graph.edges[edge].source for edge in graph.edges_to(places)}
             self.ahead = ahead.union(places)
-        end = None if asked.budget is None else time.monotonic() + asked.budget
         done = 0
         at_once = MOST_APART if asked.kind == "sample" else AT_ONCE
-        unfinished = ""
-        try:
-            while done < len(plan.pieces):
-                chosen = range(done, min(done + at_once, len(plan.pieces)))
-                try:
-                    self._follow(plan, chosen, end)
-                    done = chosen.stop
-                except TooManyAtOnce:
-                    at_once = AT_ONCE
-        except OverBudget:
-            unfinished = self._left_out(len(plan.pieces), done)
-        # Of the first ones some leaves are known, also where the time was over.
-        pieces = plan.pieces[: max(done, at_once)]
+        pieces = [*plan.pieces]
+        while done < len(pieces):
+            chosen = range(done, min(done + at_once, len(pieces)))
+            try:
+                self._follow(plan, chosen)
+                done = chosen.stop
+            except TooManyAtOnce:
+                at_once = AT_ONCE
         labels = [*range(len(pieces))]
         if any(norms.get(WHOLE) for norms in self.norms.values()):
             labels.append(WHOLE)
@@ -100,7 +91,6 @@ class _Splitting:
             rows=plan.rows,
             total=plan.total,
             mixing=self.watch.found if self.watch else None,
-            unfinished=unfinished,
         )
 
     def _plan(self) -> Plan:
@@ -131,12 +121,12 @@ class _Splitting:
             starts.append((place, one.detach()))
         return {place: {WHOLE: one} for place, one in summed(starts).items()}
 
-    def _follow(self, plan: Plan, chosen: range, end: float | None) -> None:
+    def _follow(self, plan: Plan, chosen: range) -> None:
         """Send some of the pieces through the graph, and note what they bring."""
-        steps = Lockstep(self.puller, self.seeds, partial(plan.cut, chosen), end)
+        steps = Lockstep(self.puller, self.seeds, partial(plan.cut, chosen))
         if self.asked.kind == "sample":
             samples = Samples(len(plan.pieces), chosen)
-            steps = BatchInStep(self.puller, self.seeds, plan.places, samples, end)
+            steps = BatchInStep(self.puller, self.seeds, plan.places, samples)
             if not chosen.start:
                 self.watch = MixingWatch(self.live.probe.graph, len(plan.pieces))
                 steps.passed = self.watch.passed
@@ -174,13 +164,6 @@ class _Splitting:
         for at, (one, row) in enumerate(zip(labels, products(gradients).tolist(), strict=True)):
             found[one] = row[at] ** 0.5
             self.inner |= {(node, one, other): row[to] for to, other in enumerate(labels)}
-
-    def _left_out(self, pieces: int, done: int) -> str:
-        told = f"{done:,} of {count(pieces, 'piece')} are told"
-        if not done:
-            leaves = f"{len(self.norms):,} of {count(len(self.leaf_at), 'leaf')}"
-            told = f"{leaves} are told, those nearest to the root"
-        return stopped_after(self.asked.budget, told)
 
     def _leaf(self, node: int, labels: Sequence[int]) -> SplitLeaf:
         told = (number(self.norms[node].get(label, 0.0)) for label in labels)

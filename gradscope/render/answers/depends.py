@@ -41,8 +41,8 @@ class _DependsWriter(GraphAnswer):
         yield from self.wrapped(visible(self._title()), "bold")
         for sentence in self._sentences():
             yield from self.wrapped(visible(sentence))
-        for remark in (self.found.unfinished, *self.report.notes):
-            yield from self.wrapped(visible(remark), "dim") if remark else ()
+        for remark in self.report.notes:
+            yield from self.wrapped(visible(remark), "dim")
         if self.pattern.pairs or self.pattern.bad or self.pattern.small:
             yield ""
             yield from self._map()
@@ -91,7 +91,7 @@ class _DependsWriter(GraphAnswer):
                 told = f"is still {still} index at the result of {at}, and comes to {which} ones "
                 told += f"between there and {on.name}"
             yield f"the gradient of {of.at(found.crossing.row)} {told}"
-        if len(found.rows) < found.of.size and not found.unfinished:
+        if len(found.rows) < found.of.size:
             yield f"asked at {len(found.rows):,} of {found.of.size:,} indices, evenly spread"
 
     def _reach(self, each: str, known: dict[int, list[int]]) -> str:

@@ -70,8 +70,6 @@ class _SplitWriter(GraphAnswer):
         return " · ".join(visible(word) for word in words if word)
 
     def _remarks(self) -> Iterator[str]:
-        if self.split.unfinished:
-            yield self.split.unfinished
         yield from self._altered()
         yield from self.report.notes
 

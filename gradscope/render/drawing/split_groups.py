@@ -89,8 +89,6 @@ def sentences(report: Report, split: Split, groups: Mapping[str, Combined]) -> s
     if bad:
         verb = "brings" if len(bad) == 1 else "bring"
         return f"{listed(bad)} {verb} NaN or infinity"
-    if split.unfinished:  # what is not known yet may change all else
-        return "; ".join(_mixed(report, split))
     if split.kind == "sample":
         norms = [
             norm for norm, piece in zip(whole.norms, split.pieces, strict=True) if not piece.rest
