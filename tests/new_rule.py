@@ -63,7 +63,7 @@ class {kind}(Rule):
 '''
 
 
-def write(chapter: str, name: str) -> Path:
+def write(chapter: str, name: str, folder: Path = FOLDER) -> Path:
     """The new file; its rule has the next free code of the chapter.
 
     Raises:
@@ -73,7 +73,7 @@ def write(chapter: str, name: str) -> Path:
         raise SystemExit(f"CHAPTER={chapter}: one of {', '.join(CHAPTERS)}")
     if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name):
         raise SystemExit(f"NAME={name}: small letters, words joined by -, such as stuck-relu")
-    path = FOLDER / chapter / f"{name.replace('-', '_')}.py"
+    path = folder / chapter / f"{name.replace('-', '_')}.py"
     if path.exists() or name in {rule.name for rule in RULES.values()}:
         raise SystemExit(f"NAME={name}: there is a rule of this name")
     first = CHAPTERS.index(chapter) + 1
@@ -88,4 +88,4 @@ def write(chapter: str, name: str) -> Path:
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         raise SystemExit("say both: make new-rule CHAPTER=sizes NAME=stuck-relu")
-    print(write(*sys.argv[1:]).relative_to(Path.cwd()))
+    print(write(sys.argv[1], sys.argv[2]).relative_to(Path.cwd()))

@@ -508,13 +508,10 @@ def test_functions_of_an_installed_package_are_a_line_each_without_room(session:
 
 
 def test_many_leaves_of_a_line_are_counted_and_the_largest_is_named(session: Session) -> None:
-    names = "abcdefg"
     made = "".join(
-        f"{name} = torch.tensor({n}.0, requires_grad=True)\n" for n, name in enumerate(names)
+        f"{x} = torch.tensor({n}.0, requires_grad=True)\n" for n, x in enumerate("abcdefg")
     )
-    session.write(
-        f"import torch\n{made}({' + '.join(f'{name} ** 2' for name in names)}).backward()\n"
-    )
+    session.write(f"import torch\n{made}sum(n**2 for n in (a, b, c, d, e, f, g)).backward()\n")
     told = session.cli("backward", "program.py", "--format", "code").out
     # d(n²)/dn is 2n.
     assert told.endswith("  ● 7 leaves 0 in 1 of 7 · 2–12, largest g\n")

@@ -32,19 +32,6 @@ del refs
 """
 
 PROGRAMS = {
-    "a Function that takes from an object on ctx": """
-class Stack:
-    def __init__(self): self.items=[]
-class F(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx,x):
-        ctx.stack=Stack(); ctx.stack.items.append(x.detach()); return x.sin()
-    @staticmethod
-    def backward(ctx,g): return g*ctx.stack.items.pop().cos()
-x=torch.ones(3,requires_grad=True)
-F.apply(x).sum().backward()
-print(x.grad)
-""",
     "a Function that draws from a generator on ctx": """
 class Noise(torch.autograd.Function):
     @staticmethod
