@@ -177,7 +177,7 @@ class CallChecks:
     def _limit(self, call: Call) -> Limit:
         """Beyond which size checking a call would take too long unasked."""
         asked = self.asked.everything or self.asked.node is not None
-        return UNLIMITED if asked or call.custom is not None else Limit(LARGE, option("all"))
+        return UNLIMITED if asked or call.custom is not None else Limit(LARGE, option("every-call"))
 
     def visit(self, call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> None:
         """A call is about to be made again: check it, if it is one of those."""

@@ -73,7 +73,7 @@ class Derivatives:
     """
 
     def __init__(self, check_all: bool) -> None:
-        way = either("--check", "gradscope.check(root, all=True)")
+        way = either("--check", "gradscope.check(root, every_call=True)")
         unasked = Limit(LARGEST, way, LONGEST)
         self._limit, self._left = (ALL, math.inf) if check_all else (unasked, MOST_SECONDS)
         self._met: dict[_Key, list[weakref.ref[Any]]] = {}
