@@ -991,7 +991,7 @@ def test_steps_that_point_nowhere_are_refused() -> None:
         {"steps": (Step(1, origin=99),)},
         {"skipped_steps": SkippedSteps(2, 1, 4, 2, "", 99)},
     ):
-        with pytest.raises(ReportError, match=r"observations\.steps: 99"):
+        with pytest.raises(ReportError, match="99 is not an index of"):
             check(observed(plain(), **seen))
     check(observed(plain(), steps=(Step(1, origin=0),)))
 

@@ -45,7 +45,8 @@ class Unrepeatable(GradscopeError):
 
 class InDouble(TorchFunctionMode):
     """Makes double precision of every float that is asked for by its dtype, also inside of a custom
-    Function: one that computes in float32 would move by steps in float64, and have no slope."""
+    Function: one that computes in float32 would move by steps in float64, and have no slope.  Its
+    backward needs none of that: it is not moved, and what it writes into shall stay a copy."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None

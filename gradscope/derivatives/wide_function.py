@@ -16,7 +16,7 @@ import torch
 
 from gradscope.autograd.calls import sent_back
 from gradscope.autograd.isolation import functions_on
-from gradscope.derivatives.double_precision import InDouble, Tensors, Unrepeatable
+from gradscope.derivatives.double_precision import Tensors, Unrepeatable
 from gradscope.derivatives.finite_differences import moved, weights
 from gradscope.errors import described
 from gradscope.handlers import let_pass
@@ -154,7 +154,7 @@ def backward_of(
     pairs = [(one, up) for one, up in zip(made, upstream, strict=True) if one.grad_fn]
     roots, given = [one for one, _ in pairs], [up for _, up in pairs]
     try:
-        with functions_on(), InDouble():
+        with functions_on():
             return sent_back(roots, inputs, given, create_graph=create_graph)
     except Exception as error:
         let_pass(error)

@@ -186,7 +186,7 @@ class Labels:
         if not self.scene.options.sides:
             return []
         told = []
-        for side, one in zip("AB", self.scene.each, strict=True):
+        for side, one in zip("AB", self.scene.each, strict=False):
             info = one.entering(item) if item.template is None else middle(one.rounds(item))
             size = "✖ not finite" if info.state == "non-finite" else self.norm(info)
             told += [f"{side} {size.removeprefix('‖g‖ ')}"] if size else []
