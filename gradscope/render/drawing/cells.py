@@ -380,7 +380,7 @@ class Cells:
             return self._words(item)
         first, *others = self._words(item)
         gap = " · " if first.text else " "
-        first = Part(gap + first.text, first.style, "whole")
+        first = Part(gap + first.text, first.style)
         ink = INKS_OF[spot.severity]
         words, *more = re.split(r"(?=, )", spot.words)
         return (Part(words, ink), *(Part(one, ink, "whole") for one in more), first, *others)

@@ -37,6 +37,10 @@ LONGEST = 10_000
 """Characters of a part; no terminal is so wide."""
 
 
+FURTHER, FEWEST_LETTERS = " · ", 8
+"""What stands before a further thing to say in a cell, which is told with so many cells or not."""
+
+
 class Part(NamedTuple):
     """A piece of a cell, its style as rich names styles, and where it is cut when there is no
     room."""
@@ -161,7 +165,9 @@ class Table:
         for part in reversed(cell):
             size = cells(part.text)
             if excess < 0 and part.cut != "never":
-                is_whole = part.cut == "whole"
+                # Of a further thing to say less than a word would say nothing.
+                is_rest = part.text.startswith(FURTHER) and size + excess < FEWEST_LETTERS
+                is_whole = part.cut == "whole" or is_rest
                 # Of what has no room for a sign that it is cut the part before has it.
                 is_gone = is_whole or (part is not cell[0] and size + excess <= 0)
                 excess -= is_gone and not is_whole and size + excess == 0
