@@ -330,14 +330,14 @@ a, b, c = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(3))
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("y = a * torch.relu(-b) + c", "2 of 3 leaves get only zeros: a, b"),
+        ("y = a * torch.relu(-b) + c", "only zeros reach 2 of 3 leaves: a, b"),
         ("y = a * torch.relu(-b)", "every leaf gets only zeros"),
         ("y = a * 2 * torch.sqrt(b - b.detach()) + c", "; 1 of 3 leaves gets NaN or infinity"),
         ("y = a * 2 * torch.where(b > 5, b / 0, b) + c", "; 1 of 3 leaves gets NaN or infinity"),
         ("y = torch.sigmoid(5 * (a + b + c))", "‖g‖ falls from 1.414 to 3.576e-7 at Sigmoid of"),
         (
             "y = torch.sigmoid(5 * (a + b.detach() + 0 * b + c))",
-            "1 of 3 leaves gets only zeros: b · ‖g‖ falls from 1.414 to 3.576e-7 at Sigmoid of",
+            "only zeros reach 1 of 3 leaves: b · ‖g‖ falls from 1.414 to 3.576e-7 at Sigmoid of",
         ),
         (
             "a = a / 1000\nfor _ in range(70): c = c.sin()\ny = torch.log(a) + b + c",
@@ -504,7 +504,7 @@ def test_what_is_to_blame_is_seen_however_much_is_closed(session: Session) -> No
     ("call", "asked", "told"),
     [
         # A leaf that is not reached gets no zeros.
-        ("(a * torch.relu(-b)).sum().backward(inputs=[a])", "", "1 of 2 leaves gets only zeros: a"),
+        ("(a * torch.relu(-b)).sum().backward(inputs=[a])", "", "reach 1 of 2 leaves: a"),
         # Below a line each leaf is told.
         ("(a * torch.relu(-b) + c).sum().backward()", "--format code", "● c 1.414, a 0, b 0"),
     ],

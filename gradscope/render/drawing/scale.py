@@ -243,7 +243,7 @@ def vanished(rounds: Sequence[Round]) -> Course | None:
     way = f"from {first} back to {last}" if len(little) > 1 else f"at {first}"
     after = f": under 1e-5 of its largest ‖g‖ {way}"
     if nothing := [*takewhile(lambda one: not _size(one), little)]:
-        after += f", exactly 0 from {visible(nothing[-1].name)} on"
+        after += f", exactly 0 from {visible(nothing[-1].name)} back"
     words = f"vanishes from {first}"
     return Course(
         "the gradient vanishes", after, words, len(rounds) - len(little), "warning", False

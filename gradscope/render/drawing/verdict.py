@@ -348,8 +348,11 @@ def _zeros(scene: Scene) -> Told:
     hooks = {visible(one.name) for one in leaves if one.node in altered}
     # Of what cancels to nothing that is said, and of what a hook does.
     silent = [name for name in _leaves(scene, "zero") if name not in apart | hooks]
-    names = "" if len(silent) == len(scene.graph.leaves) else f": {listed(silent)}"
-    return f"{_get(scene, silent)} only zeros{names}" if silent else "", ()
+    if len(silent) == len(leaves):
+        return "every leaf gets only zeros" if silent else "", ()
+    # What cancels to 0 gets 0, too, but of other numbers.
+    which = f"{len(silent):,} of {count(len(leaves), 'leaf')}: {listed(silent)}"
+    return f"only zeros reach {which}" if silent else "", ()
 
 
 def _hooked(scene: Scene) -> Told:

@@ -240,7 +240,7 @@ class _Code(Head):
             if len(some) > 1:
                 who = f"{shown[name]} ×{len(some):,}" if name else count(len(some), "leaf")
             said = f"{who} {self._got(some)}".rstrip()
-            said += "" if name or self.known.calls else f", largest {self._largest(some)}"
+            said += "" if name else self._largest(some)
             if row and cells(f"{lead}{row}, {said},") > self.options.width:
                 # A name and its number stay together.
                 yield from self._said(lead, f"{row},", "green")
@@ -252,10 +252,11 @@ class _Code(Head):
         return visible(next(iter(self.scene.graph.leaves[position].names), "?"))
 
     def _largest(self, positions: Sequence[int]) -> str:
-        """Which of several leaves gets most."""
-        gradients = self.scene.gradients
-        norms = {one: gradients.leaf(one).norm or 0 for one in positions} if gradients else {}
-        return self._leaf(max(norms, key=norms.__getitem__)) if norms else ""
+        """``, largest w``: which of several leaves gets most, where one call is shown."""
+        gradients = None if self.known.calls else self.scene.gradients
+        infos = ((one, gradients.leaf(one)) for one in positions) if gradients else ()
+        norms = {one: float(info.norm or 0) for one, info in infos if info.state == "finite"}
+        return f", largest {self._leaf(max(norms, key=norms.__getitem__))}" if norms else ""
 
     def _got(self, positions: Sequence[int]) -> str:
         """The sizes of what leaves get."""
