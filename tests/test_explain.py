@@ -911,9 +911,7 @@ def test_operands_have_names_that_are_theirs_alone(session: Session) -> None:
     told = session.cli("explain", "program.py", "--width", "120").out
     assert "∂(z/x)/∂z" in told
     assert "CopySlices  z[1:].mul_(3) " in told and "= z[1:].mul_(3)" not in told
-    # What a statement has left has no name of its own.
     assert re.search(r"∂\(#\d \+ other\)/∂#\d = 1", told)
-    # A letter that the program has stands for nothing else.
     session.write(
         "import torch\nu = torch.tensor(2.0, requires_grad=True)\nv = u * 3\n"
         "y = torch.sin(u * 4 + u * 5) + torch.cos(v * 6 + u * 7)\ny.backward()\n",

@@ -24,6 +24,7 @@ from gradscope.model.report import (
     Report,
     Root,
 )
+from gradscope.model.studies import Checks, LeafCheck
 from tests.reports import small
 
 replace = msgspec.structs.replace
@@ -32,6 +33,10 @@ replace = msgspec.structs.replace
 def with_graph(**changes: Any) -> Report:
     report = small()
     return replace(report, graph=replace(report.graph, **changes))
+
+
+def with_others(*others: Report) -> Report:
+    return replace(small(), others=others)
 
 
 def with_pass(**changes: Any) -> Report:
@@ -55,6 +60,7 @@ def with_gradient(info: GradientInfo) -> Report:
     return with_pass(gradients=(info, *small().passes[0].gradients[1:]))
 
 
+OFF = Checks(leaves=(LeafCheck((99,), "wrong"),))
 BROKEN = {
     "id": (with_node(3, id=4), "ids count from 0"),
     "origin": (with_node(3, origin=99), "not an index of graph.origins"),
@@ -81,11 +87,9 @@ BROKEN = {
     "finite nan": (with_gradient(GradientInfo("finite", 1.0, nan=2)), "with 2 NaN"),
     "uncounted": (with_gradient(GradientInfo("non-finite", "NaN")), "with 0 NaN"),
     "nan": (with_gradient(GradientInfo("finite", "NaN")), "is finite with norm NaN"),
-    "another graph": (replace(small(), others=(with_node(3, id=4),)), "others[0].graph.nodes[3]"),
-    "others of others": (
-        replace(small(), others=(replace(small(), others=(small(),)),)),
-        "others have none themselves",
-    ),
+    "another graph": (with_others(with_node(3, id=4)), "others[0].graph.nodes[3]"),
+    "others of others": (with_others(with_others(small())), "none themselves"),
+    "checks": (replace(small(), checks=OFF), "checks.leaves.leaves: 99 is not an index of"),
     "not so zero": (with_gradient(GradientInfo("zero", 0, values=(0.0, 1.0))), "values are finite"),
 }
 

@@ -513,7 +513,6 @@ def test_many_leaves_of_a_line_are_counted_and_the_largest_is_named(session: Ses
     )
     session.write(f"import torch\n{made}sum(n**2 for n in (a, b, c, d, e, f, g)).backward()\n")
     told = session.cli("backward", "program.py", "--format", "code").out
-    # d(n²)/dn is 2n.
     assert told.endswith("  ● 7 leaves 0 in 1 of 7 · 2–12, largest g\n")
 
 

@@ -165,6 +165,8 @@ class Call:
     random: RandomStates = field(default_factory=dict)
     problem: str = ""
     cut: str = ""
+    inside: torch.dtype = torch.float64
+    """The coarsest precision of what a custom Function made when it was made again in float64."""
 
     @property
     def custom(self) -> Any:

@@ -6,6 +6,7 @@ Knows nothing of derivatives, nor of the calls around it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -43,16 +44,22 @@ class Unrepeatable(GradscopeError):
     """A call cannot be made again; says why."""
 
 
-class InDouble(TorchFunctionMode):
-    """Makes double precision of every float that is asked for by its dtype, also inside of a custom
-    Function: one that computes in float32 would move by steps in float64, and have no slope.  Its
-    backward needs none of that: it is not moved, and what it writes into shall stay a copy."""
+class Narrowest(TorchFunctionMode):
+    """Sees the coarsest precision in which something is made, also inside of a custom Function:
+    one that casts to float32 moves by steps, and differences in float64 tell nothing of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = torch.float64
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        args, kwargs = pytree.tree_map_only(torch.dtype, _wide, (args, kwargs or {}))
-        return _WIDENING.get(func, func)(*args, **kwargs)
+        out = func(*args, **(kwargs or {}))
+        for one in out if isinstance(out, (tuple, list)) else (out,):
+            if isinstance(one, torch.Tensor) and one.dtype.is_floating_point:
+                self.found = max(self.found, one.dtype, key=lambda kind: torch.finfo(kind).eps)
+        return out
 
 
 def widened(value: Any) -> Any:
@@ -91,14 +98,16 @@ def make_again(call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> Tens
             torch.set_rng_state(state)
         else:
             torch.cuda.set_rng_state(state, device)
+    seen = None
     # In double precision whatever precision the program chose.
     with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
         try:
-            with functions_on(), InDouble():
-                out = call.function(*args, **kwargs)
+            with functions_on(), (seen := Narrowest()) if call.custom else nullcontext():
+                out = _WIDENING.get(call.function, call.function)(*args, **kwargs)
         except Exception as error:
             let_pass(error)
             raise Unrepeatable(f"in float64 it raised {described(error)}") from None
+    call.inside = torch.float64 if seen is None else seen.found
     if call.function is torch.nn.functional.embedding:
         _hold_padding(call, args, kwargs, out)
     return list(pytree.tree_leaves(out))

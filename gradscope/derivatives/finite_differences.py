@@ -205,18 +205,21 @@ def _at_step(
     near = sides(at, step / NEARER)
     error = ruler.error(analytic, near.central)
     doubt = max(abs(wide.central - near.central), NEARER * ruler.noise / step)
-    verdict = _why(analytic, wide, near, ruler, doubt)
+    rough = NEARER**2 * ruler.noise / step
+    verdict = _why(analytic, wide, near, ruler, doubt, rough)
     if error <= ruler.tolerance and (verdict != "kink" or near.gap <= EVEN * near.size):
         verdict = "right"
     return Judgement(verdict, analytic, near.central, error)
 
 
-def _why(analytic: float, wide: Sides, near: Sides, ruler: Agreement, doubt: float) -> Verdict:
-    """What it means that they differ."""
+def _why(
+    analytic: float, wide: Sides, near: Sides, ruler: Agreement, doubt: float, rough: float
+) -> Verdict:
+    """What it means that they differ; ``rough`` is what rounding makes of a slope."""
     if not (wide.is_finite and near.is_finite):
         return "kink"
     # A smooth function's gap shrinks with the step, that of a kink stays, that of a root grows.
-    level = ruler.tolerance * max(near.size, ruler.scale)
+    level = max(ruler.tolerance * max(near.size, ruler.scale), 2 * rough)
     if near.gap > max(0.6 * wide.gap, level):
         return "kink"
     if math.isfinite(analytic) and abs(analytic - near.central) <= NEARER * doubt:

@@ -60,6 +60,12 @@ RUNS, RUNS_AN_INPUT = 4, 4
 """How often a call is made again at least, and more often for each input."""
 
 
+def coarser(inside: torch.dtype) -> str:
+    """Why nothing can be said of a Function that casts to so little precision."""
+    kind = str(inside).removeprefix("torch.")
+    return f"it computes in {kind} inside, also when it is given float64"
+
+
 class Limit(NamedTuple):
     """How many elements the operands of a call may have, how many ``seconds`` it may take to
     compare it, and the option that takes more."""
@@ -157,6 +163,10 @@ class CallExamination:
             gradients = alone.gradients()
             compared = Compared(alone, gradients, self._until)
             inputs = tuple(compared.inputs(names))
+            if self.call.inside == torch.float32 and _worst(inputs) != "right":
+                alone.coarsen()
+                compared = Compared(alone, gradients, self._until)
+                inputs = tuple(compared.inputs(names))
         except Unrepeatable:
             if self.call.is_torchs:
                 self._note_half_read(alone, range(len(alone.inputs)))
@@ -177,6 +187,8 @@ class CallExamination:
         # In float64 what casts the gradient writes into a copy.
         if gradients.changed_upstream or (self.own is not None and self.own.writes):
             return "wrong", inputs, WRITES_UPSTREAM
+        if verdict != "right" and call.inside not in (torch.float64, torch.float32):
+            raise Unrepeatable(coarser(call.inside))
         if verdict == "wrong" and call.is_torchs:
             if meant := self._meant(alone, gradients, compared, inputs):
                 return "meant", inputs, meant

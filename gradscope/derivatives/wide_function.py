@@ -17,12 +17,17 @@ import torch
 from gradscope.autograd.calls import sent_back
 from gradscope.autograd.isolation import functions_on
 from gradscope.derivatives.double_precision import Tensors, Unrepeatable
-from gradscope.derivatives.finite_differences import moved, weights
+from gradscope.derivatives.finite_differences import STEP, moved, weights
 from gradscope.errors import described
 from gradscope.handlers import let_pass
 
 ROUNDING = 1e-15
 """What float64 loses of a number, relative to it."""
+
+COARSE_STEP, COARSE, COARSE_ROUNDING = 4e-3, 5e-3, 6e-8
+"""The same of float32: with a step of the cube root of its rounding, the error of a central
+difference by truncation is about as large as that by rounding; what is told is then right to so
+much."""
 
 NEARBY = 4
 """So many times that much, for a function seldom computes in one step."""
@@ -63,7 +68,12 @@ class WideFunction:
         inputs: what it is a function of; to be moved in place, without history.
         first: what it gives for these.
         upstream: for each of the results the factors of its elements.
+
+    ``step`` is how far inputs are moved, relative to their size, ``rounding`` what the function
+    loses of a number, and ``tolerance`` what that leaves of a derivative at least.
     """
+
+    step, tolerance, rounding = STEP, 0.0, ROUNDING
 
     def __init__(self, inputs: Tensors, first: Tensors, upstream: Tensors) -> None:
         self.inputs = inputs
@@ -97,7 +107,12 @@ class WideFunction:
     def noise(self) -> float:
         """How far rounding moves :meth:`value`: each element by itself, so that the squares add
         up."""
-        return NEARBY * ROUNDING * self.size
+        return NEARBY * self.rounding * self.size
+
+    def coarsen(self) -> None:
+        """Move inputs as far as something that computes in float32 inside can be told by."""
+        self.step, self.rounding = COARSE_STEP, COARSE_ROUNDING
+        self.tolerance = max(self.tolerance, COARSE)
 
     @cached_property
     def is_finite(self) -> bool:

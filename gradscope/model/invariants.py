@@ -87,7 +87,9 @@ Way = tuple[str | int, ...]
 def _ways(kind: Any) -> Sequence[tuple[Way, str]]:
     """The ways from what is of this type to the indices in it, each with the table of those."""
     if get_origin(kind) is Annotated:
-        return [((), one) for one in kind.__metadata__ if isinstance(one, str)]
+        # Of what is only limited the ways inside; of an index its table.
+        inside = _ways(get_args(kind)[0])
+        return [*(((), one) for one in kind.__metadata__ if isinstance(one, str)), *inside]
     parts: dict[Any, Any]
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         hints = get_type_hints(kind, include_extras=True)

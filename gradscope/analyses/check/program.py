@@ -156,7 +156,7 @@ class WholeProgram(WideFunction):
                 break
         ruler = Agreement(self.tolerance, max(scale, SMALL * self._largest, 1e-12), self.noise)
         # The smaller step comes by fewer of the kinks that a large program is full of.
-        steps = [STEP * size / 100, STEP * size]
+        steps = [STEP * size / 100, STEP * size] if self.step == STEP else [self.step * size]
         at = self.along_leaves(directions)
         judged = judge(slope if expected is None else expected, at, steps, ruler)
         return Moved(directions, size, ruler, judged)

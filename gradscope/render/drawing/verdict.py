@@ -90,7 +90,10 @@ def _found(scene: Scene) -> Iterator[Told]:
         spoilt = _get(scene, _leaves(scene, "non-finite"))
         yield f"{bad}; {spoilt} NaN or infinity", _turn(scene)
     yield absent, [*_incomplete(scene.graph)]
-    if bad or scene.report.findings or scene.gradients is None:
+    if scene.report.findings or scene.gradients is None:
+        return
+    if bad:
+        yield _hooked(scene)
         return
     rows = [*_in_a_row(scene)]
     vanishes, grows = _first(scene, _vanished, rows), _first(scene, _grown, rows)
