@@ -57,7 +57,8 @@ class Narrowest(TorchFunctionMode):
     ) -> Any:
         out = func(*args, **(kwargs or {}))
         for one in out if isinstance(out, (tuple, list)) else (out,):
-            if isinstance(one, torch.Tensor) and one.dtype.is_floating_point:
+            # What has no dimension makes nothing else less precise.
+            if isinstance(one, torch.Tensor) and one.dim() and one.dtype.is_floating_point:
                 self.found = max(self.found, one.dtype, key=lambda kind: torch.finfo(kind).eps)
         return out
 

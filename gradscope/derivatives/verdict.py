@@ -172,8 +172,15 @@ class CallExamination:
                 self._note_half_read(alone, range(len(alone.inputs)))
             raise
         if kind is BackwardAlone:
+            self._refuse_coarse(inputs)
             return _worst(inputs), inputs, ""
         return self._judged(alone, gradients, compared, inputs)
+
+    def _refuse_coarse(self, inputs: Iterable[GradientComparison]) -> None:
+        """Raises Unrepeatable where what differs may do so by the precision inside alone."""
+        inside = self.call.inside
+        if inside not in (torch.float64, torch.float32) and _worst(inputs) != "right":
+            raise Unrepeatable(coarser(inside))
 
     def _judged(
         self,
@@ -187,8 +194,7 @@ class CallExamination:
         # In float64 what casts the gradient writes into a copy.
         if gradients.changed_upstream or (self.own is not None and self.own.writes):
             return "wrong", inputs, WRITES_UPSTREAM
-        if verdict != "right" and call.inside not in (torch.float64, torch.float32):
-            raise Unrepeatable(coarser(call.inside))
+        self._refuse_coarse(inputs)
         if verdict == "wrong" and call.is_torchs:
             if meant := self._meant(alone, gradients, compared, inputs):
                 return "meant", inputs, meant
