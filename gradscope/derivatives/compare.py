@@ -17,7 +17,6 @@ from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.finite_differences import (
     DIRECTIONS,
     ELEMENTS,
-    STEP,
     Agreement,
     Judgement,
     along,
@@ -107,7 +106,7 @@ class _Input:
         self._operand = operand = alone.inputs[position]
         self._tensor = real(operand)
         self._has_gradient = gradient is not None
-        self._tolerance = max(TOLERANCE, alone.tolerance)
+        self._tolerance = alone.tolerance_of(TOLERANCE)
         known = torch.zeros_like(operand) if gradient is None else gradient.to(operand.dtype)
         self._slopes = real(known)
         finite = self._slopes[self._slopes.isfinite()]
@@ -154,11 +153,11 @@ class _Input:
         element = self._tensor[place]
         # As far as the tensor is large, then as the element itself is.
         near = 1e-4 * abs(float(element))
-        far = self._alone.step * max(abs(float(element)), self._typical)
+        far = self._alone.steps[0] * max(abs(float(element)), self._typical)
         judged = judge(
             float(self._slopes[place]),
             moved([(element, torch.ones_like(element))], self._alone.value),
-            [far, near] if 0 < near < far / 10 and self._alone.step == STEP else [far],
+            [far, near] if 0 < near < far / 10 and not self._alone.is_coarse else [far],
             Agreement(self._tolerance, self._floor, self._alone.noise),
         )
         if not (math.isfinite(judged.analytic) or self._alone.is_finite):
@@ -184,10 +183,8 @@ class _Input:
             if is_clear:
                 break
         ruler = Agreement(self._tolerance, max(scale, self._floor), self._alone.noise)
-        step = self._alone.step * self._typical
         at = self._alone.along((self.position, direction))
-        # The smaller step comes by fewer of the kinks that a large tensor is full of.
-        return judge(slope, at, [step, step / 100] if self._alone.step == STEP else [step], ruler)
+        return judge(slope, at, [step * self._typical for step in self._alone.steps], ruler)
 
     def _guilty(self) -> Found | None:
         """The element behind a direction that disagrees, by halving; None where it is not found in

@@ -5,7 +5,7 @@ Knows nothing of derivatives, nor of the calls around it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -44,6 +44,11 @@ class Unrepeatable(GradscopeError):
     """A call cannot be made again; says why."""
 
 
+def coarsest(kinds: Iterable[torch.dtype]) -> torch.dtype:
+    """The least precise of some types of floats; float64 of none."""
+    return max(kinds, key=lambda kind: torch.finfo(kind).eps, default=torch.float64)
+
+
 class Narrowest(TorchFunctionMode):
     """Sees the coarsest precision in which something is made, also inside of a custom Function:
     one that casts to float32 moves by steps, and differences in float64 tell nothing of it."""
@@ -59,7 +64,7 @@ class Narrowest(TorchFunctionMode):
         for one in out if isinstance(out, (tuple, list)) else (out,):
             # What has no dimension makes nothing else less precise.
             if isinstance(one, torch.Tensor) and one.dim() and one.dtype.is_floating_point:
-                self.found = max(self.found, one.dtype, key=lambda kind: torch.finfo(kind).eps)
+                self.found = coarsest((self.found, one.dtype))
         return out
 
 
@@ -99,16 +104,16 @@ def make_again(call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> Tens
             torch.set_rng_state(state)
         else:
             torch.cuda.set_rng_state(state, device)
-    seen = None
+    seen = Narrowest()
     # In double precision whatever precision the program chose.
     with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
         try:
-            with functions_on(), (seen := Narrowest()) if call.custom else nullcontext():
+            with functions_on(), seen if call.custom else nullcontext():
                 out = _WIDENING.get(call.function, call.function)(*args, **kwargs)
         except Exception as error:
             let_pass(error)
             raise Unrepeatable(f"in float64 it raised {described(error)}") from None
-    call.inside = torch.float64 if seen is None else seen.found
+    call.inside = seen.found
     if call.function is torch.nn.functional.embedding:
         _hold_padding(call, args, kwargs, out)
     return list(pytree.tree_leaves(out))

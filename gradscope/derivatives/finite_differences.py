@@ -204,8 +204,8 @@ def _at_step(
         return Judgement("right", analytic, wide.central, ruler.error(analytic, wide.central))
     near = sides(at, step / NEARER)
     error = ruler.error(analytic, near.central)
-    doubt = max(abs(wide.central - near.central), NEARER * ruler.noise / step)
-    rough = NEARER**2 * ruler.noise / step
+    rough = NEARER * ruler.noise / step
+    doubt = max(abs(wide.central - near.central), rough)
     verdict = _why(analytic, wide, near, ruler, doubt, rough)
     if error <= ruler.tolerance and (verdict != "kink" or near.gap <= EVEN * near.size):
         verdict = "right"
@@ -219,7 +219,7 @@ def _why(
     if not (wide.is_finite and near.is_finite):
         return "kink"
     # A smooth function's gap shrinks with the step, that of a kink stays, that of a root grows.
-    level = max(ruler.tolerance * max(near.size, ruler.scale), 2 * rough)
+    level = max(ruler.tolerance * max(near.size, ruler.scale), 2 * NEARER * rough)
     if near.gap > max(0.6 * wide.gap, level):
         return "kink"
     if math.isfinite(analytic) and abs(analytic - near.central) <= NEARER * doubt:

@@ -60,8 +60,10 @@ RUNS, RUNS_AN_INPUT = 4, 4
 """How often a call is made again at least, and more often for each input."""
 
 
-def coarser(inside: torch.dtype) -> str:
-    """Why nothing can be said of a Function that casts to so little precision."""
+def too_coarse(inside: torch.dtype) -> str:
+    """Why nothing can be said of a Function that casts to so little precision; "" where it can."""
+    if inside in (torch.float64, torch.float32):
+        return ""
     kind = str(inside).removeprefix("torch.")
     return f"it computes in {kind} inside, also when it is given float64"
 
@@ -164,7 +166,7 @@ class CallExamination:
             compared = Compared(alone, gradients, self._until)
             inputs = tuple(compared.inputs(names))
             if self.call.inside == torch.float32 and _worst(inputs) != "right":
-                alone.coarsen()
+                alone.is_coarse = True
                 compared = Compared(alone, gradients, self._until)
                 inputs = tuple(compared.inputs(names))
         except Unrepeatable:
@@ -178,9 +180,8 @@ class CallExamination:
 
     def _refuse_coarse(self, inputs: Iterable[GradientComparison]) -> None:
         """Raises Unrepeatable where what differs may do so by the precision inside alone."""
-        inside = self.call.inside
-        if inside not in (torch.float64, torch.float32) and _worst(inputs) != "right":
-            raise Unrepeatable(coarser(inside))
+        if (why := too_coarse(self.call.inside)) and _worst(inputs) != "right":
+            raise Unrepeatable(why)
 
     def _judged(
         self,

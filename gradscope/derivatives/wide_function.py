@@ -69,11 +69,10 @@ class WideFunction:
         first: what it gives for these.
         upstream: for each of the results the factors of its elements.
 
-    ``step`` is how far inputs are moved, relative to their size, ``rounding`` what the function
-    loses of a number, and ``tolerance`` what that leaves of a derivative at least.
+    ``is_coarse``: it computes in float32 inside, so that it is moved as far as it can be told by.
     """
 
-    step, tolerance, rounding = STEP, 0.0, ROUNDING
+    is_coarse = False
 
     def __init__(self, inputs: Tensors, first: Tensors, upstream: Tensors) -> None:
         self.inputs = inputs
@@ -107,12 +106,17 @@ class WideFunction:
     def noise(self) -> float:
         """How far rounding moves :meth:`value`: each element by itself, so that the squares add
         up."""
-        return NEARBY * self.rounding * self.size
+        return NEARBY * (COARSE_ROUNDING if self.is_coarse else ROUNDING) * self.size
 
-    def coarsen(self) -> None:
-        """Move inputs as far as something that computes in float32 inside can be told by."""
-        self.step, self.rounding = COARSE_STEP, COARSE_ROUNDING
-        self.tolerance = max(self.tolerance, COARSE)
+    @property
+    def steps(self) -> tuple[float, ...]:
+        """How far to move inputs, relative to their size: the smaller step comes by fewer of the
+        kinks that a large function is full of."""
+        return (COARSE_STEP,) if self.is_coarse else (STEP, STEP / 100)
+
+    def tolerance_of(self, known: float) -> float:
+        """What counts as agreement, where so much would in float64."""
+        return max(known, COARSE) if self.is_coarse else known
 
     @cached_property
     def is_finite(self) -> bool:

@@ -20,9 +20,9 @@ from gradscope.autograd.calls import own_grad
 from gradscope.autograd.elements import is_released
 from gradscope.autograd.summary import name_of
 from gradscope.derivatives.call import FORMS, TapeSlot
-from gradscope.derivatives.double_precision import Unrepeatable, widened
-from gradscope.derivatives.finite_differences import STEP, along
-from gradscope.derivatives.verdict import RANDOM, coarser
+from gradscope.derivatives.double_precision import Unrepeatable, coarsest, widened
+from gradscope.derivatives.finite_differences import along
+from gradscope.derivatives.verdict import RANDOM, too_coarse
 from gradscope.derivatives.wide_function import dense_of, real
 from gradscope.errors import CaptureError, described
 from gradscope.handlers import let_pass
@@ -120,13 +120,13 @@ def program_of(
     leaves = placed.graph.leaves
     slots = {at: own for at, own in placed.leaf_slots().items() if leaves[at].node not in blocked}
     whole = WholeProgram(replay, upstream, values, slots, tolerance)
-    coarse = next((one for one in placed.calls if one.inside != torch.float64), None)
-    if coarse is not None:
-        whole.coarsen()
+    inside = coarsest(call.inside for call in placed.calls)
+    whole.is_coarse = inside != torch.float64
     if whole.is_random():
         raise Unrepeatable(RANDOM)
-    if coarse is not None and coarse.inside != torch.float32:
-        raise Unrepeatable(f"{coarse.name}: {coarser(coarse.inside)}")
+    if why := too_coarse(inside):
+        name = next(call.name for call in placed.calls if call.inside == inside)
+        raise Unrepeatable(f"{name}: {why}")
     return whole
 
 
@@ -244,7 +244,7 @@ class CheckedLeaves:
                 verdict, reason = "not checked", OVERFLOWS
             else:
                 reason = "backward in float64 agrees: it is lost to the program's precision"
-        if self._whole.step != STEP and verdict not in ("right", "rounding"):
+        if self._whole.is_coarse and verdict not in ("right", "rounding"):
             # So far a large program meets with kinks on the way.
             verdict, reason = "not checked", "a custom Function before the loss computes in float32"
         numbers = judged._replace(verdict=verdict).numbers

@@ -19,7 +19,6 @@ from gradscope.derivatives.call import Form, TapeSlot, is_square, part_of
 from gradscope.derivatives.double_precision import Tensors, Unrepeatable, value_of
 from gradscope.derivatives.finite_differences import (
     DIRECTIONS,
-    STEP,
     Agreement,
     Judgement,
     along,
@@ -154,9 +153,9 @@ class WholeProgram(WideFunction):
             )
             if is_clear:
                 break
-        ruler = Agreement(self.tolerance, max(scale, SMALL * self._largest, 1e-12), self.noise)
-        # The smaller step comes by fewer of the kinks that a large program is full of.
-        steps = [STEP * size / 100, STEP * size] if self.step == STEP else [self.step * size]
+        tolerance = self.tolerance_of(self.tolerance)
+        ruler = Agreement(tolerance, max(scale, SMALL * self._largest, 1e-12), self.noise)
+        steps = [step * size for step in reversed(self.steps)]
         at = self.along_leaves(directions)
         judged = judge(slope if expected is None else expected, at, steps, ruler)
         return Moved(directions, size, ruler, judged)
