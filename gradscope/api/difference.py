@@ -153,8 +153,8 @@ def _report(name: str, given: PlainReport | str | Path) -> PlainReport:
 def in_one(
     a: PlainReport, b: PlainReport, found: Comparison, options: Options, format: str
 ) -> tuple[PlainReport | Comparison, Options]:
-    """Both graphs in one, with what differs marked, with the gradients
-    of both, and for a page what is said of them.  In a format of its own, what differs.
+    """Both graphs in one, with what differs marked and the gradients of both, and for a page what
+    is said of them.  In a format of its own, what differs.
 
     Raises:
         CaptureError: when the two have too little in common to be drawn as one, except on a page,

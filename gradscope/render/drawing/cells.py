@@ -93,8 +93,8 @@ def of_folded(column: Column, width: int) -> Column:
 
 BAR_CELLS = 5
 ROUND_CELLS = 12
-TIMES = " ×12"
-"""What may stand behind the words on what is drawn once."""
+TIMES = 4
+"""Cells of `` ×12``, behind the words on what is drawn once."""
 COMMON = 80
 """Columns that a terminal has as a rule."""
 
@@ -135,7 +135,7 @@ class Cells:
         columns = [of_folded(one, width) for one in COLUMNS] if folded else [*COLUMNS]
         # What is marked is told in full where others can do without.
         told = max((cells(spot.words) for spot in self.marks.placed), default=0)
-        room = max(columns[1].comfort, min(told + len(TIMES), width // 3))
+        room = max(columns[1].comfort, min(told + TIMES, width // 3))
         columns[1] = replace(columns[1], comfort=room)
         if self.scene.options.names == "torch":
             columns[0] = replace(columns[0], narrowest=24, comfort=max(width // 3, 24))

@@ -188,8 +188,10 @@ class Labels:
         told = []
         for side, one in zip("AB", self.scene.each, strict=False):
             info = one.entering(item) if item.template is None else middle(one.rounds(item))
-            size = "✖ not finite" if info.state == "non-finite" else self.norm(info)
-            told += [f"{side} {size.removeprefix('‖g‖ ')}"] if size else []
+            if info.state == "non-finite":
+                told.append(f"{side} ✖ not finite")
+            elif info.norm is not None:
+                told.append(f"{side} {numbers.number(info.norm)}")
         of = "‖g‖" if item.template is None else "median ‖g‖"
         return text(f"{of} {' · '.join(told)}" if told else "", INK, 10)
 

@@ -40,7 +40,7 @@ def line(scene: Scene, writer: Writer) -> str:
         return ""
     said = f"{scene.only}‖g‖ in backward order  ", f"{scene.only}‖g‖  "
     lead, short = map(writer.glyphs.text, said)
-    words = writer.glyphs.text(f"  {told(scene, rows)}{_beyond(scene)}")
+    words = writer.glyphs.text(f"  {told(scene, rows, is_far=True)}")
     if scene.options.width - len(lead) - len(words) < FEWEST_CELLS:
         lead = short
     room = scene.options.width - len(lead)
@@ -106,21 +106,17 @@ def _rounded(size: float) -> str:
     return numbers.number(float(f"{size:.3g}"))
 
 
-def told(scene: Scene, rows: list[ProfileRow]) -> str:
+def told(scene: Scene, rows: list[ProfileRow], is_far: bool = False) -> str:
     """``1 → 3e-9``: what enters the first and the last operation, ``1 → 3e-9 → 0`` where nothing
-    enters those behind, and how many nodes have no size."""
+    enters those behind, and how many nodes have no size; where ``is_far`` how far sizes on the way,
+    and of leaves, go beyond these."""
     known = ends(scene.graph, scene.backward) if scene.backward else []
     words = [" → ".join(map(_rounded, known))]
     bad, zero = sum(row.bad for row in rows), sum(row.zero for row in rows)
     words += [f"✖ not finite at {count(bad, 'node')}"] if bad else []
     words += [f"0 at {_named(scene)}"] if zero else []
+    if is_far and (sizes := [size for size in known if size]):
+        least, most = scene.scale.smallest, scene.scale.largest
+        words += [f"down to {_rounded(least)}"] if BEYOND * least < min(sizes) else []
+        words += [f"up to {_rounded(most)}"] if most > BEYOND * max(sizes) else []
     return " · ".join(filter(None, words))
-
-
-def _beyond(scene: Scene) -> str:
-    """How far sizes on the way, and of leaves, go beyond those at both ends."""
-    sizes = [size for size in ends(scene.graph, scene.backward) if size] if scene.backward else []
-    least, most = scene.scale.smallest, scene.scale.largest
-    words = [f"down to {_rounded(least)}"] if sizes and BEYOND * least < min(sizes) else []
-    words += [f"up to {_rounded(most)}"] if sizes and most > BEYOND * max(sizes) else []
-    return "".join(f" · {one}" for one in words)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gradscope.escaping import visible
-from gradscope.model.report import Report
+from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.head import FEWEST_LINES, HEAD_LINES, Head
 from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, listing
 from gradscope.render.drawing.quantities import Quantities
@@ -251,18 +251,20 @@ class _Code(Head):
     def _leaf(self, position: int) -> str:
         return visible(next(iter(self.scene.graph.leaves[position].names), "?"))
 
+    def _arrived(self, positions: Sequence[int]) -> list[GradientInfo]:
+        """What each of these leaves gets; nothing of several calls, of which each has its own."""
+        gradients = None if self.known.calls else self.scene.gradients
+        return [gradients.leaf(one) for one in positions] if gradients else []
+
     def _largest(self, positions: Sequence[int]) -> str:
         """``, largest w``: which of several leaves gets most, where one call is shown."""
-        gradients = None if self.known.calls else self.scene.gradients
-        infos = ((one, gradients.leaf(one)) for one in positions) if gradients else ()
+        infos = zip(positions, self._arrived(positions), strict=False)
         norms = {one: float(info.norm or 0) for one, info in infos if info.state == "finite"}
         return f", largest {self._leaf(max(norms, key=norms.__getitem__))}" if norms else ""
 
     def _got(self, positions: Sequence[int]) -> str:
         """The sizes of what leaves get."""
-        # Of several calls each has sizes of its own.
-        gradients = None if self.known.calls else self.scene.gradients
-        infos = [gradients.leaf(one) for one in positions] if gradients else []
+        infos = self._arrived(positions)
         signs = self.glyphs.silent, self.glyphs.bad
         if len(infos) == 1:
             return span(infos) or state_word(infos[0], *signs)
