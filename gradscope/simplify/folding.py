@@ -6,6 +6,7 @@ Must not know how it is drawn.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -39,7 +40,7 @@ from gradscope.simplify.partition import Partition
 from gradscope.simplify.view import View
 from gradscope.words import nearest, one_line, option
 
-MOST_MEETING = 5
+MOST_MEETING = 4
 """Arrows that meet others which can be followed where a small graph is drawn as it is."""
 
 MOST_BLAMED = 3
@@ -83,15 +84,24 @@ def _at_once(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
         return height(view) > MOST_ROWS or (is_small and meeting > MOST_MEETING)
 
     view = lower = drawn()
-    limit = FEW if folding.depth is not None else folding.limit
-    while is_too_much(lower) and limit > FEW:
-        limit -= 1
-        fewer = opened_to_fit(hierarchy, limit, nested=folding.rows is not None)
+    for fewer in _with_less(hierarchy, folding, opened):
+        if not is_too_much(lower):
+            break
         fewer = opened_towards(hierarchy, fewer, blamed)
         if fewer != opened:
             part.close(hierarchy, opened := fewer)
             lower = drawn()
     return with_sides(view if is_too_much(lower) else lower)
+
+
+def _with_less(hierarchy: Hierarchy, folding: Folding, opened: Opened) -> Iterator[Opened]:
+    """Less and less opened: first the leaves that are shared stay together, whose arrows cross
+    most."""
+    shared = {group.id for group in hierarchy.groups if group.kind == "leaves"}
+    yield Opened(opened.groups - shared, opened.by_rounds - shared)
+    limit = FEW if folding.depth is not None else folding.limit
+    for fewer in range(limit - 1, FEW - 1, -1):
+        yield opened_to_fit(hierarchy, fewer, nested=folding.rows is not None)
 
 
 def _opened(hierarchy: Hierarchy, folding: Folding) -> Opened:

@@ -272,15 +272,28 @@ class ViewGradients(Sums):
 
     def _from_outside(self, place: tuple[int, int], nodes: set[int]) -> GradientInfo:
         """What comes to an output of a node, without what others of these nodes send there."""
+        outside = self._edges_outside(place, nodes)
+        if outside is None:
+            return self.backward.at(*place)
+        roots = enumerate(self.graph.roots)
+        given = [self.seed(at) for at, root in roots if (root.node, root.output) == place]
+        return combine([*map(self.backward.on_edge, outside), *given])
+
+    def _edges_outside(self, place: tuple[int, int], nodes: set[int]) -> list[int] | None:
+        """The edges that lead to an output of a node from others than these; None where all do."""
         node, output = place
         edges = self.graph.edges
         into = [edge for edge in self._edges_into.get(node, ()) if edges[edge].output == output]
         outside = [edge for edge in into if edges[edge].source not in nodes]
-        if len(outside) == len(into):
-            return self.backward.at(node, output)
-        roots = enumerate(self.graph.roots)
-        given = [self.seed(at) for at, root in roots if (root.node, root.output) == place]
-        return combine([*map(self.backward.on_edge, outside), *given])
+        return None if len(outside) == len(into) else outside
+
+    def is_estimated(self, item: Item) -> bool:
+        """Whether of what enters an item only the parts are known: where several gradients from
+        outside meet one from inside, no sum of theirs was seen."""
+        if not item.folded or item.template is not None:
+            return False
+        outside = (self._edges_outside(one, {*item.members}) for one in self.arrivals(item))
+        return any(edges is not None and len(edges) > 1 for edges in outside)
 
     def entered(self, nodes: set[int]) -> list[tuple[int, int]]:
         """Where gradients enter these nodes from others, or from outside: (node, output)."""

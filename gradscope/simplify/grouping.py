@@ -113,7 +113,7 @@ class _Grouping:
             if len(contents) == len(made.contents):
                 return rounds
             # All of a round that repeats would be a group that holds nothing but itself.
-            if len(contents) == 1 and made.kind in ("round", "repeat"):
+            if len(contents) == 1 and made.kind in ("round", "repeat", "begun"):
                 return rounds
             made.contents = contents
 
@@ -134,14 +134,47 @@ class _Grouping:
         ends = [start for start, _, _ in found[1:]] + [len(stretch)]
         for (first, period, count), end in zip(found, ends, strict=False):
             start = self._turned(stretch[:end], first, period, count)
-            contents += stretch[done:start]
-            done = start + period * count
-            entries = stretch[start:done]
+            entries = stretch[start : start + period * count]
             # Two networks that take turns in a loop are two repeats.
-            for places in self._connected(entries, period):
+            sets = self._connected(entries, period)
+            begin = start
+            if len(sets) == 1:
+                begin -= self._begun(stretch[done:start], entries[:period])
+            contents += stretch[done:begin]
+            if begin < start:
+                contents.append(self._first_round(stretch[begin:start], rounds))
+            for places in sets:
                 own = [entry for at, entry in enumerate(entries) if at % period in places]
-                contents.append(self._repeat(own, len(places), count, rounds))
+                contents.append(self._repeat(own, len(places), count, rounds, 1 + (begin < start)))
+            done = start + period * count
         return contents + stretch[done:]
+
+    def _begun(self, before: Sequence[int], one: Sequence[int]) -> int:
+        """How many of the entries before a repeat are one more round, that lacks some of what this
+        one has: the state that a loop begins with has no history yet."""
+        place, many = len(one), 0
+        for entry in reversed(before):
+            place = next((at for at in reversed(range(place)) if self._is_at(entry, one[at])), -1)
+            if place < 0:
+                break
+            many += 1
+        return many if 2 * many > len(one) and many >= FEWEST_IN_FUNCTION else 0
+
+    def _is_at(self, entry: int, other: int) -> bool:
+        """Whether two entries were made at one place: by one operation, or one call of modules."""
+        made, known = self.draft.group_of(entry), self.draft.group_of(other)
+        if made is None or known is None or made.origin is None:
+            return self._word(entry) == self._word(other)
+        return (made.type, made.origin) == (known.type, known.origin)
+
+    def _first_round(self, entries: list[int], rounds: list[GroupDraft]) -> int:
+        made = GroupDraft("begun", "first round", contents=entries)
+        made.label = self._described(entries, len(entries), 1).label
+        word = self._number("first round", tuple(map(self._word, entries)))
+        rounds.append(made)
+        entry = self.draft.add(made)
+        self._words[entry] = word
+        return entry
 
     def _connected(self, entries: Sequence[int], period: int) -> list[set[int]]:
         """The places of a round, 0 … period - 1, in sets between which no gradient flows in any
@@ -198,14 +231,17 @@ class _Grouping:
         known = [made for made in map(self.draft.group_of, entries) if made is not None]
         return [made.title for made in known if made.kind == "module"]
 
-    def _repeat(self, entries: list[int], period: int, count: int, rounds: list[GroupDraft]) -> int:
+    def _repeat(
+        self, entries: list[int], period: int, count: int, rounds: list[GroupDraft], first: int
+    ) -> int:
+        """A repeat, whose rounds are counted from ``first`` on."""
         made = self._described(entries, period, count)
         # Before the rounds become groups: repeats are alike when their rounds and number are.
         word = self._number("repeat", count, tuple(map(self._word, entries[:period])))
         if period == 1:
             made.contents = entries
         else:
-            for number, name in enumerate(self._round_names(entries, period)):
+            for number, name in enumerate(self._round_names(entries, period, first)):
                 part = entries[number * period : (number + 1) * period]
                 each = GroupDraft("round", name, contents=part)
                 made.contents.append(self.draft.add(each))
@@ -214,14 +250,14 @@ class _Grouping:
         self._words[entry] = word
         return entry
 
-    def _round_names(self, entries: list[int], period: int) -> list[str]:
+    def _round_names(self, entries: list[int], period: int, first: int) -> list[str]:
         """What each round is called: by the largest of the modules that are others in each, as in a
         loop over a list of modules; else by its number."""
         rounds = range(len(entries) // period)
         columns = [entries[i::period] for i in range(period)]
         named = [column for column in columns if len(set(self._titles(column))) == len(rounds)]
         if not named:
-            return [f"round {number + 1}" for number in rounds]
+            return [f"round {first + number}" for number in rounds]
         return self._titles(max(named, key=lambda column: len(self._all(column[0]))))
 
     def _described(self, entries: list[int], period: int, count: int) -> GroupDraft:

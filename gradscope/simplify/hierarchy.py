@@ -99,8 +99,10 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
         return found
 
     def is_loop(self, group: int) -> bool:
-        """Whether a group repeats operations, not modules such as the blocks of a deep network."""
-        return self.groups[group].kind == "repeat" and not self.groups[group].type
+        """Whether a group repeats operations, not modules such as the blocks of a deep network; or
+        is the first round of what does."""
+        made = self.groups[group]
+        return made.kind == "begun" or (made.kind == "repeat" and not made.type)
 
     def repeats(self, group: int) -> bool:
         """Whether a group is a repeat, or a part of one."""
@@ -126,7 +128,9 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
         is the same for all their number, as the program counts."""
         titles = [self.groups[group].title for group in self.flat(repeat)]
         if titles and len(set(titles)) == len(titles):
-            return titles
+            # A number alone, as in a Sequential, does not say of what.
+            kind = self.groups[repeat].type
+            return [f"{kind} {one}" if kind and one.isdecimal() else one for one in titles]
         count = len(titles) or len(self.rounds(repeat))
         return [f"round {number}" for number in range(count, 0, -1)]
 

@@ -12,7 +12,11 @@ from typing import Literal
 
 import msgspec
 
-GroupKind = Literal["graph", "module", "repeat", "round", "function", "part", "leaves", "views"]
+GroupKind = Literal[
+    "graph", "module", "repeat", "begun", "round", "function", "part", "leaves", "views"
+]
+"""``begun`` is the first round of a loop that is no like of the others: it lacks what has no history
+yet."""
 ItemKind = Literal["op", "leaf", "custom", "opaque"] | GroupKind
 """The kinds of a node, and those of a closed group."""
 

@@ -74,7 +74,7 @@ export const mainGroup = (model, open) => Math.max(0, ...[...open].filter((g) =>
 
 function isLoop(model, g) {
   const { kind, type, count } = model.group(g);
-  return kind === "repeat" && !model.once.has(g) && (!type || count > MOST_ROUNDS);
+  return kind === "begun" || (kind === "repeat" && !model.once.has(g) && (!type || count > MOST_ROUNDS));
 }
 
 /**

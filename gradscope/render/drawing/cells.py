@@ -369,9 +369,14 @@ class Cells:
         # Of what is told above another gradient comes here.
         told = self._words if row.kind == "reference" else self._expression
         words = () if is_again else told(item)
-        turns = "" if row.link == ROOT else self.scene.turns(self.scene.view.links[row.link])
-        gap = " " if words and not words[0].text else ""
-        return (Part(f"{turns}{gap}", "dim", "whole"), *words) if turns else words or ""
+        if row.link == ROOT:
+            return words or ""
+        link = self.scene.view.links[row.link]
+        # The row of an item has all that arrives.
+        of = self.scene.of_round(link) if row.kind == "reference" else ""
+        before = f"{self.scene.turns(link)}{of}".lstrip()
+        gap = (" · " if words[0].text else " ") if words else ""
+        return (Part(f"{before}{gap}", "dim", "whole"), *words) if before else words or ""
 
     def _expression(self, item: Item) -> Parts:
         """The user's words for an item, after what it does to the gradient."""

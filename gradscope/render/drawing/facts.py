@@ -72,7 +72,12 @@ def residual_of_each(scene: Scene, item: Item) -> list[float | None]:
 
 def meeting(scene: Scene, item: Item) -> str:
     """What is to be said of gradients that meet in an item, or ""."""
-    return " · ".join(filter(None, (skipped(residuals(scene, item)), cancelled(scene, item))))
+    gradients = scene.gradients
+    parts = ""
+    if gradients is not None and gradients.is_estimated(item):
+        parts = edges_in_words(sum(gradients.arrivals(item).values()), is_sum=False)
+    words = (skipped(residuals(scene, item)), cancelled(scene, item), parts)
+    return " · ".join(filter(None, words))
 
 
 def _met(gradients: ViewGradients, item: Item) -> list[tuple[int, int]]:

@@ -267,9 +267,8 @@ class Labels:
         """Words on gradients that meet in an item, and bars: how much came through the skip, how
         much through the branch; below it what is left of both, and hollow what cancelled."""
         skips, opposed = residuals(self.scene, item), opposing(self.scene, item)
-        if not skips and not opposed:
-            return []
-        lines = [text(meeting(self.scene, item), CANCELLED if opposed else GREY, 10)]
+        told = meeting(self.scene, item)
+        lines = [text(told, CANCELLED if opposed else GREY, 10)] if told else []
         if item.template is not None:
             each = residual_of_each(self.scene, item) if skips else []
             few = each[:: math.ceil(len(each) / _MOST_BARS) or 1]
@@ -459,20 +458,10 @@ class Arrows:
         info = scene.gradients.link(link)
         factor = scene.factors.get(link.edges[0], "") if len(link.edges) == 1 else ""
         words = (f"× {factor} = " if factor else "") + self.labels.gradient(info, tensor) + bundled
-        words = " · ".join(filter(None, (scene.turns(link), words + self._of_round(link))))
+        words = " · ".join(filter(None, (scene.turns(link), words + scene.of_round(link))))
         if info.state == "non-finite":
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
         return words, {"style": "dashed"} if info.state != "finite" else self._pen(info)
-
-    def _of_round(self, link: Link) -> str:
-        """`` of h.0``: the round of what is drawn once for many that an arrow leaves, or ""."""
-        source = self.scene.view.items[link.source]
-        if source.template is None:
-            return ""
-        round_of = source.round_of()
-        found = {round_of[self.scene.graph.edges[edge].source] for edge in link.edges}
-        names = self.scene.view.templates[source.template].round_names
-        return f" of {visible(names[found.pop()])}" if len(found) == 1 else ""
 
     def _flow_by_rounds(self, link: Link, bundled: str) -> tuple[str, dict[str, str]]:
         """The same for an arrow that stands for one in every round."""

@@ -294,6 +294,16 @@ class Scene:
         is_turned = self.view.items[link.target].kind == "leaf" != node.kind
         return node.short_op if is_turned else ""
 
+    def of_round(self, link: Link) -> str:
+        """`` of h.0``: the round of what is drawn once for many that an arrow leaves, or ""."""
+        source = self.view.items[link.source]
+        if source.template in (None, self.view.items[link.target].template):
+            return ""
+        round_of = source.round_of()
+        found = {round_of[self.graph.edges[edge].source] for edge in link.edges}
+        names = self.view.templates[source.template].round_names
+        return f" of {visible(short(names[found.pop()]))}" if len(found) == 1 else ""
+
     def to_leaf(self, link: Link) -> Link:
         """A link with what turns a leaf behind it, so that it is as the leaf gets it."""
         edges = link.edges

@@ -130,10 +130,16 @@ class _Code(Head):
         own = (len(one.lines) + 2 for at, one in enumerate(functions) if at not in closed)
         room = max(self.options.lines, FEWEST_LINES) - HEAD_LINES - sum(own)
         room -= sum(1 + any(line and line.leaves for line in one.lines) for one in closed.values())
+        opened: set[str] = set()
+        is_full = False
         for position, function in sorted(closed.items(), key=lambda one: self._rank(one[1])):
             more = len(function.lines) + 1
-            if more <= room:
+            if more > room:
+                is_full = True
+            elif not is_full or function.file in opened:
+                # What a model's own lines had no room for, its helpers in other files do not take.
                 room -= more
+                opened.add(function.file)
                 del closed[position]
         return {*closed}
 
