@@ -363,6 +363,40 @@ def test_equal_loops_that_are_drawn_once_are_counted_in_one_word() -> None:
     assert len(set(words)) == len(words), text
 
 
+ODE = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
+state, path = torch.randn(4, 2), []
+for _ in range(9):
+    k1 = net(state**3)
+    k2 = net(state + k1 / 2)
+    state = state + k1 / 4 + k2 * 3 / 4
+    path.append(state)
+torch.stack(path).abs().mean().backward()
+"""
+
+
+def test_the_first_round_of_a_loop_is_a_box_beside_the_others(session: Session) -> None:
+    """It has no ``state**3`` in its graph, as its state has no history."""
+    path = str(session.write(ODE))
+    graph = session.look_at(path).graph
+    for folding in (Folding(), Folding(at_once=True)):
+        view = simplify(graph, folding)
+        prove(view, graph)
+        (first,) = [item for item in view.items if item.title == "first round"]
+        (others,) = [item for item in view.items if item.kind == "repeat"]
+        assert others.round_names == tuple(f"round {number}" for number in range(9, 1, -1))
+        lines = {graph.nodes[node].line for node in others.members}
+        lacking = lines - {graph.nodes[node].line for node in first.members}
+        expressions = {graph.origins[line].expression for line in lacking if line is not None}
+        assert expressions == {"state**3"}
+    # In a picture the weights that both use are one box, or their arrows would cross.
+    assert [item.title for item in view.items if item.kind == "leaves"] == ["shared"]
+
+
 SHARED = """
 import torch
 from torch import nn

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from gradscope.model.report import Graph
+from gradscope.model.report import Graph, Origin
 from gradscope.simplify.draft import WHOLE, Draft, GroupDraft, find_repeats
 from gradscope.simplify.hierarchy import Hierarchy
 from gradscope.words import pattern
@@ -27,6 +27,9 @@ FUNCTION_ENTRIES = 12
 """Where less is made in one place, functions are not told apart."""
 
 FEWEST_IN_FUNCTION = 3
+
+FEWEST_BEGUN = 6
+"""A loop's first round of fewer entries is as well seen one by one."""
 
 _LABEL_LENGTH = 60
 
@@ -158,7 +161,7 @@ class _Grouping:
             if place < 0:
                 break
             many += 1
-        return many if 2 * many > len(one) and many >= FEWEST_IN_FUNCTION else 0
+        return many if 2 * many > len(one) and many >= FEWEST_BEGUN else 0
 
     def _is_at(self, entry: int, other: int) -> bool:
         """Whether two entries were made at one place: by one operation, or one call of modules."""
@@ -210,9 +213,11 @@ class _Grouping:
         return found
 
     def _turned(self, stretch: list[int], start: int, period: int, count: int) -> int:
-        """Where rounds begin whose modules are called alike: what comes before a loop, such as the
-        bottom of a UNet, may look like the end of its round."""
+        """Where rounds begin whose modules are called alike, or else where the program goes back to
+        an earlier line: what comes before a loop, such as the bottom of a UNet, may look like the
+        end of its round, and so does a first round that lacks its beginning."""
         found, gained, most, whole = start, 0, 0, period * count
+        is_back = self._goes_back(stretch[start + period - 1], stretch[start])
         for last, after in zip(
             range(start, start + period), stretch[start + whole :], strict=False
         ):
@@ -222,9 +227,27 @@ class _Grouping:
                 self._titles(stretch[at : at + whole : period]) for at in (last, last + period)
             )
             gained += ("…" in pattern(before)) - ("…" in pattern(behind))
-            if gained > most:
+            turns = not is_back and self._goes_back(stretch[last], stretch[last + 1])
+            if gained > most or (turns and gained == most):
                 found, most = last + 1, gained
+                is_back = is_back or turns
         return found
+
+    def _goes_back(self, entry: int, after: int) -> bool:
+        """Whether the program went to an earlier line of a file from one entry to another."""
+        before, now = (self._origin(one) for one in (entry, after))
+        if before is None or now is None or before.file != now.file:
+            return False
+        return now.line < before.line
+
+    def _origin(self, entry: int) -> Origin | None:
+        """Where an entry was made or called; of a group of several its first."""
+        made = self.draft.group_of(entry)
+        while made is not None and made.origin is None and made.contents:
+            entry = made.contents[0]
+            made = self.draft.group_of(entry)
+        origin = self.graph.nodes[entry].origin if made is None else made.origin
+        return None if origin is None else self.graph.origins[origin]
 
     def _titles(self, entries: list[int]) -> list[str]:
         """What entries are called that are modules; nothing where they are something else."""

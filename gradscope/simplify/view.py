@@ -15,8 +15,7 @@ import msgspec
 GroupKind = Literal[
     "graph", "module", "repeat", "begun", "round", "function", "part", "leaves", "views"
 ]
-"""``begun`` is the first round of a loop that is no like of the others: it lacks what has no history
-yet."""
+"""``begun`` is the first round of a loop, where it lacks what has no history yet."""
 ItemKind = Literal["op", "leaf", "custom", "opaque"] | GroupKind
 """The kinds of a node, and those of a closed group."""
 
