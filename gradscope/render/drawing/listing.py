@@ -49,12 +49,13 @@ class Made:
 @dataclass
 class SourceLine:
     """A line of a program: its text, its expressions from the whole to the parts, and the leaves
-    that they take, by their positions in the graph."""
+    that they take, by their positions in the graph, each with the edges on which it gets something
+    from here."""
 
     number: int
     text: str
     pieces: list[Made] = field(default_factory=list)
-    leaves: list[int] = field(default_factory=list)
+    leaves: dict[int, list[int]] = field(default_factory=dict)
 
     @property
     def wholes(self) -> list[Made]:
@@ -155,14 +156,14 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
     for line in lines.values():
         line.pieces.sort(key=lambda piece: -len(piece.origin.expression))
     numbers = {leaf.node: position for position, leaf in enumerate(graph.leaves)}
-    taken: dict[tuple[str, int], dict[int, None]] = {}
-    for edge in graph.edges:
+    taken: dict[tuple[str, int], dict[int, list[int]]] = {}
+    for at, edge in enumerate(graph.edges):
         origin = graph.nodes[edge.source].line
         if edge.target in numbers and edge.source in wanted and origin is not None:
             place = graph.origins[origin].file, graph.origins[origin].line
-            taken.setdefault(place, {})[numbers[edge.target]] = None
+            taken.setdefault(place, {}).setdefault(numbers[edge.target], []).append(at)
     for place in taken.keys() & lines.keys():
-        lines[place].leaves = [*taken[place]]
+        lines[place].leaves = taken[place]
     return lines
 
 

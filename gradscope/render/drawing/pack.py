@@ -236,7 +236,7 @@ def _line(line: SourceLine | None, strings: Strings) -> list[Any] | None:
     if line is None:
         return None
     results = sorted(node for whole in line.wholes for node in whole.results)
-    return [line.number, strings.number(line.text), _differences(results), line.leaves]
+    return [line.number, strings.number(line.text), _differences(results), [*line.leaves]]
 
 
 def _formulas(report: Report) -> dict[str, list[tuple[str, bool, str]]]:

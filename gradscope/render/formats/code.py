@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
@@ -130,9 +132,20 @@ class _Code(Head):
         own = (len(one.lines) + 2 for at, one in enumerate(functions) if at not in closed)
         room = max(self.options.lines, FEWEST_LINES) - HEAD_LINES - sum(own)
         room -= sum(1 + any(line and line.leaves for line in one.lines) for one in closed.values())
+        ranks = {position: self._rank(function) for position, function in closed.items()}
+        outer = min((depth for is_once, depth in ranks.values() if not is_once), default=0)
+
+        def order(position: int) -> tuple[bool, bool, int]:
+            """A block that is repeated, then what calls it, then what is in it; file by file."""
+            is_once, depth = ranks[position]
+            is_block = not is_once and depth == outer
+            return not is_block, not is_once, files.index(functions[position].file)
+
+        files = list(dict.fromkeys(function.file for function in functions))
         opened: set[str] = set()
         is_full = False
-        for position, function in sorted(closed.items(), key=lambda one: self._rank(one[1])):
+        for position in sorted(closed, key=lambda at: (*order(at), ranks[at][1])):
+            function = functions[position]
             more = len(function.lines) + 1
             if more > room:
                 is_full = True
@@ -166,8 +179,10 @@ class _Code(Head):
         at = Part(f":{'–'.join(map(str, numbers))}", "dim", "never")
         row: list[Cell] = ["", (Part(self._name(function), "bold", "start"), at)]
         yield row + self._cells(Made(pieces[0].origin, results=results), pieces)
-        leaves = dict.fromkeys(leaf for line in lines for leaf in line.leaves)
-        yield from self._below([*leaves], "       ") if leaves else ()
+        leaves: dict[int, list[int]] = {}
+        for leaf, edges in (taken for line in lines for taken in line.leaves.items()):
+            leaves.setdefault(leaf, []).extend(edges)
+        yield from self._below(leaves, "       ") if leaves else ()
 
     def _rows(self, function: SourceFunction) -> Iterator[list[Cell]]:
         known = [line.text.expandtabs() for line in function.lines if line is not None]
@@ -183,7 +198,7 @@ class _Code(Head):
             is_noted = any(part.text for part in parts(row[-1]))
             is_beside = len(line.leaves) == 1 and not is_noted and self.options.width >= WIDE
             if is_beside:
-                row[-1] = self._beside(line.leaves[0])
+                row[-1] = self._beside(*line.leaves.items())
             yield row
             if self.is_open:
                 yield from (self._part(piece, [piece]) for piece in line.pieces[len(wholes) == 1 :])
@@ -216,8 +231,9 @@ class _Code(Head):
 
     # ------------------------------------------------------------------ beside and below
 
-    def _beside(self, position: int) -> Cell:
+    def _beside(self, taken: tuple[int, list[int]]) -> Cell:
         """The only leaf that a line takes, with what it gets."""
+        position, edges = taken
         # Of a long path the end says which it is, and the number must have room.
         path = self._leaf(position)
         name = path if len(path) <= LONG_PATH else f"{self.glyphs.ellipsis}{short(path)}"
@@ -225,19 +241,19 @@ class _Code(Head):
         return (
             sign,
             Part(name, "green", "start"),
-            Part(f" {self._got([position])}", "green", "never"),
+            Part(f" {self._got([position], edges)}", "green", "never"),
         )
 
-    def _below(self, positions: Sequence[int], margin: str) -> Iterator[list[Cell]]:
+    def _below(self, leaves: Mapping[int, list[int]], margin: str) -> Iterator[list[Cell]]:
         """``ln_1.weight ×12 0.0164–0.07357``: each leaf that a line takes, or each of a layer, with
         what it gets; how many they are where these are many, too, and which gets most."""
         alike: dict[str, list[int]] = {}
-        for one in positions:
+        for one in leaves:
             alike.setdefault(re.sub(r"\b\d+\b", "*", self._leaf(one)), []).append(one)
         if max(map(len, alike.values())) < FEWEST_LAYERS:
-            alike = {f"{place}": [one] for place, one in enumerate(positions)}
+            alike = {f"{place}": [one] for place, one in enumerate(leaves)}
         if len(alike) > MOST_BELOW:
-            alike = {"": [*positions]}
+            alike = {"": [*leaves]}
         several = [name for name, some in alike.items() if len(some) > 1]
         shown = dict(zip(several, _ends(several), strict=True))
         lead, row = f"{margin}{self.glyphs.leaf} ", ""
@@ -245,7 +261,7 @@ class _Code(Head):
             who = self._leaf(some[0])
             if len(some) > 1:
                 who = f"{shown[name]} ×{len(some):,}" if name else count(len(some), "leaf")
-            said = f"{who} {self._got(some)}".rstrip()
+            said = f"{who} {self._got(some, leaves[some[0]])}".rstrip()
             said += "" if name else self._largest(some)
             if row and cells(f"{lead}{row}, {said},") > self.options.width:
                 # A name and its number stay together.
@@ -268,13 +284,26 @@ class _Code(Head):
         norms = {one: float(info.norm or 0) for one, info in infos if info.state == "finite"}
         return f", largest {self._leaf(max(norms, key=norms.__getitem__))}" if norms else ""
 
-    def _got(self, positions: Sequence[int]) -> str:
-        """The sizes of what leaves get."""
+    def _got(self, positions: Sequence[int], edges: Sequence[int]) -> str:
+        """The sizes of what leaves get; of a single one that gets something elsewhere as well what
+        comes along these ``edges``, too: ``6.057 (4.976 here)``."""
         infos = self._arrived(positions)
-        signs = self.glyphs.silent, self.glyphs.bad
-        if len(infos) == 1:
-            return span(infos) or state_word(infos[0], *signs)
-        return " · ".join(filter(None, (odd(infos, signs[1]), span(infos))))
+        if len(infos) != 1:
+            return " · ".join(filter(None, (odd(infos, self.glyphs.bad), span(infos))))
+        gradients, (leaf,) = self.scene.gradients, positions
+        whole = self._size(*infos)
+        several = len(edges) != self._uses[self.scene.graph.leaves[leaf].node]
+        if gradients is None or len(edges) != 1 or not several or infos[0].state != "finite":
+            return whole
+        return f"{whole} ({self._size(gradients.backward.on_edge(edges[0]))} here)"
+
+    def _size(self, info: GradientInfo) -> str:
+        return span([info]) or state_word(info, self.glyphs.silent, self.glyphs.bad)
+
+    @cached_property
+    def _uses(self) -> Counter[int]:
+        """How many edges lead to each node."""
+        return Counter(edge.target for edge in self.scene.graph.edges)
 
     def _marked(self, line: SourceLine, file: str) -> Iterator[list[Cell]]:
         """What the verdict says of a line, and of the leaves that it takes."""
