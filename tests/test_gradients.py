@@ -379,6 +379,39 @@ def test_the_verdict_stands_above_all(line: str, told: str, format: str, session
     assert told or not any(word in text for word in words)
 
 
+SHIFTED = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential({layer}, nn.{norm}(8), nn.Tanh(), nn.Flatten(), nn.LazyLinear(2))
+net(torch.randn({shape})).square().sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("layer", "norm", "shape"),
+    [
+        ("nn.Linear(4, 8)", "BatchNorm1d", (16, 4)),
+        ("nn.Conv2d(1, 8, 3)", "BatchNorm2d", (4, 1, 6, 6)),
+    ],
+)
+def test_of_a_bias_that_gets_only_rounding_it_is_said_that_its_sum_cancels(
+    layer: str, norm: str, shape: tuple[int, ...], session: Session
+) -> None:
+    program = SHIFTED.format(layer=layer, norm=norm, shape=shape)
+    session.write(program)
+    told = " ".join(session.cli("backward", "program.py", "--width", "300").out.split())
+    sizes: list[float] = []
+    scope: dict[str, object] = {}
+    head, _, last = program.partition("net(torch")
+    exec(head, scope)
+    hook = "net[1].register_full_backward_hook(lambda *given: keep(float(given[1][0].norm())))"
+    exec(f"{hook}\nnet(torch{last}", scope | {"keep": sizes.append})
+    words = r"0.bias; what arrives there, ‖g‖ up to (\S+), cancels in the sum"
+    (size,) = re.findall(words, told)
+    assert float(size) == pytest.approx(sizes[0], rel=1e-3)
+
+
 TINY_BIASES = """
 import torch
 from torch import nn

@@ -45,6 +45,12 @@ FEW_LEAVES = 8
 MOST_CANCELLED = 2
 """Leaves at which gradients cancel that are named."""
 
+BIAS_SLOTS = {"Addmm": 0, "Convolution": 2}
+"""The slot of a bias, which gets the sum of what arrives."""
+
+ROUNDING = 1e-5
+"""A sum of so little beside what it is of is what rounding leaves."""
+
 
 class Spot(NamedTuple):
     """A node that the verdict is about, -1 where a line alone is: how bad it is, what it does in a
@@ -270,15 +276,38 @@ def _sizes(scene: Scene) -> Iterator[Told]:
         little = same if is_told else listed(names)
         most = number(known[few - 1][0])
         words = f"{_get(scene, names)} next to nothing beside others, ‖g‖ up to {most}: {little}"
-        yield (
-            words,
-            [_of_leaf(leaf, "next to nothing") for _, leaf in known[:few]],
-        )
+        if summed := _cancelled_in_sums(scene, known[:few]):
+            words += f"; what arrives there, ‖g‖ up to {number(summed)}, cancels in the sum"
+        yield words, [_of_leaf(leaf, "next to nothing") for _, leaf in known[:few]]
     if len(leaves) <= FEW_LEAVES and len(scene.graph.nodes) <= AT_A_GLANCE:
         return
     which = f"the other {len(known) - few:,}" if few else f"all {len(leaves):,}"
     ends = (f"{number(norm)} ({visible(leaf.name)})" for norm, leaf in (known[few], known[-1]))
     yield f"{which} leaves get ‖g‖ {' to '.join(ends)}", ()
+
+
+def _cancelled_in_sums(scene: Scene, leaves: Sequence[tuple[float, Leaf]]) -> float:
+    """The largest gradient that arrives where biases are added, if all these leaves, each with its
+    norm, are biases that get no more than its rounding; else 0.
+
+    A bias gets the sum over all rows, or over all places of an image. So a softmax over keys, or a
+    normalisation, behind it takes away whatever it adds."""
+    graph, found = scene.graph, scene.gradients
+    norms = {leaf.node: norm for norm, leaf in leaves}
+    sizes: list[float] = []
+    for edge in graph.edges if found else ():
+        node = graph.nodes[edge.source]
+        if found is None or edge.target not in norms:
+            continue
+        # Who calls addmm may scale what is added.
+        origin = graph.origin_of(node)
+        is_scaled = origin is not None and "addmm" in origin.expression
+        arrived = float(found.backward.at(node.id).norm or 0)
+        is_bias = BIAS_SLOTS.get(node.short_op) == edge.slot and not is_scaled
+        if not is_bias or norms[edge.target] > ROUNDING * arrived:
+            return 0.0
+        sizes.append(arrived)
+    return max(sizes, default=0.0)
 
 
 def _leaps(scene: Scene) -> Told:
