@@ -76,15 +76,18 @@ def _at_once(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
     def drawn() -> View:
         return views_as_one(straight_to_leaves(part.view(), part.graph, told), part.graph, told)
 
+    shared = {group.id for group in hierarchy.groups if group.kind == "leaves"}
+
     def is_too_much(view: View) -> bool:
-        if folding.rows is not None:
-            return rows_of_tree(view) > folding.rows
         # What would be drawn as it is has few boxes, but arrows beyond those of a tree may cross.
         meeting = len(view.links) - len(view.items) + len(view.roots)
-        return height(view) > MOST_ROWS or (is_small and meeting > MOST_MEETING)
+        is_crossed = is_small and meeting > MOST_MEETING
+        if folding.rows is not None:
+            return rows_of_tree(view) > folding.rows or bool(is_crossed and shared & opened.groups)
+        return height(view) > MOST_ROWS or is_crossed
 
     view = lower = drawn()
-    for fewer in _with_less(hierarchy, folding, opened):
+    for fewer in _with_less(hierarchy, folding, opened, shared):
         if not is_too_much(lower):
             break
         fewer = opened_towards(hierarchy, fewer, blamed)
@@ -94,10 +97,11 @@ def _at_once(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
     return with_sides(view if is_too_much(lower) else lower)
 
 
-def _with_less(hierarchy: Hierarchy, folding: Folding, opened: Opened) -> Iterator[Opened]:
+def _with_less(
+    hierarchy: Hierarchy, folding: Folding, opened: Opened, shared: set[int]
+) -> Iterator[Opened]:
     """Less and less opened: first the leaves that are shared stay together, whose arrows cross
     most."""
-    shared = {group.id for group in hierarchy.groups if group.kind == "leaves"}
     yield Opened(opened.groups - shared, opened.by_rounds - shared)
     limit = FEW if folding.depth is not None else folding.limit
     for fewer in range(limit - 1, FEW - 1, -1):

@@ -287,13 +287,14 @@ class ViewGradients(Sums):
         outside = [edge for edge in into if edges[edge].source not in nodes]
         return None if len(outside) == len(into) else outside
 
-    def is_estimated(self, item: Item) -> bool:
-        """Whether of what enters an item only the parts are known: where several gradients from
-        outside meet one from inside, no sum of theirs was seen."""
-        if not item.folded or item.template is not None:
+    def is_apart(self, item: Item) -> bool:
+        """Whether what enters a closed group is known by its parts alone: at several places, or
+        where several gradients from outside meet one from inside."""
+        if not item.folded or item.template is not None or item.kind == "leaves":
             return False
-        outside = (self._edges_outside(one, {*item.members}) for one in self.arrivals(item))
-        return any(edges is not None and len(edges) > 1 for edges in outside)
+        places = self.arrivals(item)
+        outside = (self._edges_outside(one, {*item.members}) for one in places)
+        return len(places) > 1 or any(edges and len(edges) > 1 for edges in outside)
 
     def entered(self, nodes: set[int]) -> list[tuple[int, int]]:
         """Where gradients enter these nodes from others, or from outside: (node, output)."""
@@ -306,14 +307,11 @@ class ViewGradients(Sums):
         places |= {(root.node, root.output) for root in self.graph.roots if root.node in nodes}
         return sorted(places)
 
-    def parameters(self, item: Item) -> GradientInfo | None:
-        """The gradients of the leaves inside an item, or None if it holds none."""
-        positions = [
-            self._leaf_positions[node] for node in item.members if node in self._leaf_positions
-        ]
-        if not positions:
-            return None
-        return combine([self.leaf(position) for position in positions])
+    def parameters(self, nodes: Iterable[int]) -> GradientInfo | None:
+        """The gradients of the leaves among some nodes, or None if there are none."""
+        known = self._leaf_positions
+        positions = [known[node] for node in nodes if node in known]
+        return combine([self.leaf(position) for position in positions]) if positions else None
 
     def leaf(self, position: int) -> GradientInfo:
         """What arrived in total for ``graph.leaves[position]``."""

@@ -21,6 +21,10 @@ MOST_ROUNDS = 16
 """A repeat of more starts closed: its rounds are compared in a strip."""
 
 
+FEWEST_IN_ROUND = 3
+"""Of a long repeat whose round shows less than this a picture has more in its strip."""
+
+
 class Opened(NamedTuple):
     """The groups that are open, and of them the repeats that are drawn round by round, where the
     others are drawn once for all rounds."""
@@ -114,6 +118,9 @@ class _Growth:
     def _is_worth_opening(self, group: int) -> bool:
         hierarchy, drawn = self.hierarchy, self._drawn(group)
         if hierarchy.is_loop(group):
+            return False
+        is_long = len(hierarchy.flat(group)) > MOST_ROUNDS and drawn != group
+        if is_long and not self._nested and _things(hierarchy, drawn) < FEWEST_IN_ROUND:
             return False
         if hierarchy.groups[group].kind == "repeat" and drawn == group:
             is_shown = self._nested or group not in self._within

@@ -11,7 +11,7 @@ const NARROWEST = 4;
 export class Scale {
   steps = STEPS;
   title = "‖gradient‖";
-  meaning = "smaller – typical – larger in this file";
+  meaning = "smaller – typical – larger";
   tell = number;
 
   /**

@@ -1603,7 +1603,7 @@ test("what is in sight is saved as SVG and PNG, and facts are copied", async () 
     return { kinds: [...new Set([...read.querySelectorAll("*")].map((one) => one.tagName))].sort(), text: read.documentElement.textContent };
   }, svg);
   assert.deepEqual(told.kinds, ["clipPath", "g", "path", "rect", "style", "svg", "text", "title"]);
-  assert.match(told.text, /‖gradient‖: \S+ to \S+, smaller – typical – larger in this file$/);
+  assert.match(told.text, /‖gradient‖: \S+ to \S+, smaller – typical – larger$/);
   assert.match(told.text, /constructor/);
   const png = await saved("Save this view as PNG");
   assert.deepEqual([...png.subarray(1, 4)], [...Buffer.from("PNG")]);

@@ -220,7 +220,12 @@ class Cells:
             return self._note(row, notes[row.note])
         if item.template is not None:
             return self._of_template(row, item)
-        info = self._arriving(row, notes, notes) or self._flow(row, self.scene.gradients)
+        gradients = self.scene.gradients
+        if row.kind == "definition" and item.rounds and gradients and gradients.is_apart(item):
+            # Each round gets something from outside: of all together there is no size.
+            *most, _, source = self._rounds(item, gradients.rounds(item))
+            return [self._name(row, item), self._told(row, item), *most, "", source]
+        info = self._arriving(row, notes, notes) or self._flow(row, gradients)
         tensor = self._tensor(row)
         return [self._name(row, item), self._told(row, item), *self._body(item, info, tensor)]
 

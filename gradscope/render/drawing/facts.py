@@ -74,7 +74,7 @@ def meeting(scene: Scene, item: Item) -> str:
     """What is to be said of gradients that meet in an item, or ""."""
     gradients = scene.gradients
     parts = ""
-    if gradients is not None and gradients.is_estimated(item):
+    if gradients is not None and gradients.is_apart(item):
         parts = edges_in_words(sum(gradients.arrivals(item).values()), is_sum=False)
     words = (skipped(residuals(scene, item)), cancelled(scene, item), parts)
     return " · ".join(filter(None, words))

@@ -406,9 +406,14 @@ class Labels:
                 row += text(f" {mark.words}    ", FAINT, 10)
             lines.append(row)
         rows = profile(scene, _MOST_BARS)
-        if rows:
-            lines.append(text(f"‖g‖ in backward order  {told(scene, rows)}", FAINT, 10))
-            lines += self._bars([row.info for row in rows]) if river else []
+        if rows and river:
+            words = told(scene, rows, is_far=True)
+            lines.append(text(f"‖g‖ in backward order  {words}", FAINT, 10))
+            lines += self._bars([row.info for row in rows])
+        elif rows:
+            # What a strip beside the picture shows needs no words.
+            words = told(scene, rows)
+            lines.append(text(f"‖g‖ {words}" if words else "", FAINT, 10))
         return box(lines, left=True)
 
     def legend(self) -> Line:

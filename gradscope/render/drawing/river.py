@@ -107,15 +107,15 @@ def _rounded(size: float) -> str:
 
 
 def told(scene: Scene, rows: list[ProfileRow], is_far: bool = False) -> str:
-    """``1 → 3e-9``: what enters the first and the last operation, ``1 → 3e-9 → 0`` where nothing
-    enters those behind, and how many nodes have no size; where ``is_far`` how far sizes on the way,
-    and of leaves, go beyond these."""
-    known = ends(scene.graph, scene.backward) if scene.backward else []
+    """How many nodes have no size; where ``is_far`` after what enters the first and the last
+    operation, ``1 → 3e-9``, or ``1 → 3e-9 → 0`` where nothing enters those behind, and before how
+    far sizes on the way, and of leaves, go beyond these."""
+    known = ends(scene.graph, scene.backward) if is_far and scene.backward else []
     words = [" → ".join(map(_rounded, known))]
     bad, zero = sum(row.bad for row in rows), sum(row.zero for row in rows)
     words += [f"✖ not finite at {count(bad, 'node')}"] if bad else []
     words += [f"0 at {_named(scene)}"] if zero else []
-    if is_far and (sizes := [size for size in known if size]):
+    if sizes := [size for size in known if size]:
         least, most = scene.scale.smallest, scene.scale.largest
         words += [f"down to {_rounded(least)}"] if BEYOND * least < min(sizes) else []
         words += [f"up to {_rounded(most)}"] if most > BEYOND * max(sizes) else []

@@ -19,7 +19,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import BackwardPass, GradientInfo, Node, Origin, Report
 from gradscope.render.drawing.blame import Blame
-from gradscope.render.drawing.scale import Round, Scale, short
+from gradscope.render.drawing.scale import Round, Scale, short, span
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import BADGES, is_of_library, short_files, source_url
@@ -239,13 +239,14 @@ class Scene:
         return [Round(name, info) for name, info in zip(item.round_names, infos, strict=True)]
 
     def parameters(self, item: Item) -> str:
-        """The gradient of the leaves inside an item in a few words, or ""; of many rounds together
-        it would say nothing."""
-        one = item.folded and item.template is None
-        inside = self.gradients.parameters(item) if self.gradients and one else None
-        if inside is None or inside.norm is None:
+        """The gradient of the leaves inside an item in a few words, of what is drawn once for many
+        rounds that in each of them; or ""."""
+        if self.gradients is None or not item.folded or item.kind == "leaves":
             return ""
-        return f"‖grads‖ {numbers.number(inside.norm)}"
+        each = item.rounds if item.template is not None else (item.members,)
+        known = [self.gradients.parameters(nodes) for nodes in each]
+        words = span([one for one in known if one is not None])
+        return f"‖grads‖ {words}" if words else ""
 
     def is_named(self, item: Item) -> bool:
         """Whether its title or its variable says which of several alike items it is."""

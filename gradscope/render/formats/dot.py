@@ -147,6 +147,8 @@ class _Drawing:
         ]
         if sides:
             self.ends = [self._outside(links) for links in self.ends]
+        self.beside = {} if sides else dict(self._beside())
+        self.ends = [[link for link in links if link not in self.beside] for links in self.ends]
         self.steps = [step for step in steps(scene.view) if not self.boxed & set(step)]
         self.is_backward = backward = scene.options.direction == "backward"
         self.graph = graphviz.Digraph(
@@ -188,13 +190,29 @@ class _Drawing:
         for index, link in enumerate(self.scene.view.links):
             if link.target not in self.boxed:
                 self._draw_link(index, link)
-        for index in self.across:
+        for index in (*self.across, *self.beside):
             link = self.scene.view.links[index]
             with self.graph.subgraph() as row:
                 row.attr(rank="same")
                 row.node(str(link.source))
                 row.node(str(link.target))
         return str(self.graph.source)
+
+    def _beside(self) -> Iterator[tuple[int, str]]:
+        """Links to leaves of what leads into a frame, each with the side at which it leaves: below
+        they would have no place but beside the frame, however wide that is."""
+        view, incoming = self.scene.view, self.scene.incoming
+        heads = {}
+        for item in reversed(view.items):
+            heads[item.template] = item.id
+        for item in view.items if not self.copies else ():
+            targets = [view.items[view.links[link].target] for link in self.ends[item.id]]
+            into = [one.template is not None and one.id == heads[one.template] for one in targets]
+            if item.template is not None or not any(into):
+                continue
+            for at, (link, one) in enumerate(zip(self.ends[item.id], targets, strict=True)):
+                if one.kind == "leaf" and len(incoming[one.id]) == 1 and one.template is None:
+                    yield link, "w" if at < into.index(True) else "e"
 
     def _draw_frame(self, number: int, template: Frame) -> None:
         """A frame around what is drawn once.  Its head is a node above the first item, through
@@ -401,7 +419,10 @@ class _Drawing:
             self.graph.edge(start, f"exit{index}", headclip="false", **style, **ends[0])
             start = f"exit{index}"
             style = {**style, **ends[1], "label": "", "tailclip": "false"}
-        if link.target in self.up:
+        side = self.beside.get(index, "")
+        if side:
+            start, name = f"{source.id}:{side}", f"{name}:{'e' if side == 'w' else 'w'}"
+        if link.target in self.up or side == "w":
             # Graphviz puts the start of an arrow above its end, and to the left in a row.
             start, name = name, start
             style = {**style, "dir": "back" if self.is_backward else "forward"}

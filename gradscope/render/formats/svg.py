@@ -128,7 +128,7 @@ class _Strip:
 
     def draw(self, into: Element) -> None:
         """Append all of it to a group whose origin is the strip's upper left corner."""
-        words = f"‖g‖ in backward order, {told(self.scene, self.rows)}"
+        words = f"‖g‖ in backward order, {told(self.scene, self.rows, is_far=True)}"
         SubElement(into, "title").text = words
         bed = {"x": f"{LEFT}", "width": f"{WIDTH - LEFT}", "height": f"{self.height:.1f}"}
         SubElement(into, "rect", {**bed, "fill": BED})
