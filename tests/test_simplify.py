@@ -394,7 +394,7 @@ def test_a_closed_module_reads_what_enters_it() -> None:
     model = view.items[-1]
     assert gradients.entering(model) == gradients.link(view.links[-1])
     inside = [float(gradients.leaf(i).norm or 0) for i in range(len(report.graph.leaves))]
-    together = gradients.parameters(model)
+    together = gradients.parameters(model.members)
     assert together is not None
     assert float(together.norm or 0) == pytest.approx(sum(x * x for x in inside) ** 0.5)
 

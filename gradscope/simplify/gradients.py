@@ -175,14 +175,18 @@ class ViewGradients(Sums):
         return self._along(link.edges)
 
     def _along(self, edges: Iterable[int]) -> GradientInfo:
-        """What edges bring, as one vector; where they are all that comes to a place their sum."""
+        """What edges bring, as one vector."""
+        return combine(self.parts(edges))
+
+    def parts(self, edges: Iterable[int]) -> list[GradientInfo]:
+        """What edges bring, one by one; where they are all that comes to a place their sum."""
         found: list[GradientInfo] = []
         for (node, output), some in self._by_place(edges).items():
             is_sum = self._is_all((node, output), some)
             found += (
                 [self.backward.at(node, output)] if is_sum else map(self.backward.on_edge, some)
             )
-        return combine(found)
+        return found
 
     def adds_up(self, link: Link) -> bool:
         """Whether edges of a link are all that comes to a place; of equal rounds in the first."""

@@ -11,6 +11,7 @@ export function combine(parts) {
   return {
     state,
     norm: silent || !norms.length ? null : hypot(norms),
+    most: norms.reduce((most, one) => (one > most ? one : most), 0),
     absmax: null,
     nan: parts.reduce((sum, part) => sum + part.nan, 0),
     inf: parts.reduce((sum, part) => sum + part.inf, 0),

@@ -18,7 +18,7 @@ export function buildPage(viewer) {
   const said = element("div", { class: "said", "aria-live": "polite" });
   const aside = element("aside", { "aria-label": "Details" });
   const legend = element("div", { class: "legend" });
-  const above = element("button", { class: "above", hidden: "", title: "to the output (Home)", on: { click: () => viewer.goHome() } });
+  const above = element("button", { class: "above", hidden: "", title: "to output (Home)", on: { click: () => viewer.goHome() } });
   const passes = passSwitch(viewer);
   const ranks = rankSwitch(viewer);
   const troubles = troubleButtons(viewer);
@@ -34,13 +34,13 @@ export function buildPage(viewer) {
       element("span", { class: "about faint", text: about(viewer.model) }),
       troubles.element, ranks, passes, code.button, facts,
       element("button", { text: "List", "aria-controls": "list", "aria-pressed": "false", title: "what is drawn, as a list (L)", on: { click: (event) => toggleList(event.currentTarget, list) } }),
-      element("button", { text: "Reset", title: "close what was opened, back to the output (Home)", on: { click: () => viewer.closeAll() } }),
+      element("button", { text: "Reset", title: "close all, back to the output (Home)", on: { click: () => viewer.closeAll() } }),
       finder.element,
       element("button", { class: "step", text: "?", "aria-label": "Keys", title: "the keys (?)", on: { click: () => showHelp(viewer) } }),
       verdict),
-    element("main", {}, river.whole, code.element, element("div", { class: "stage" }, canvas, above, crumbs.element, status.element), list, said),
+    element("main", {}, river.whole, code.element, element("div", { class: "stage" }, canvas, crumbs.element, status.element), list, said),
     aside,
-    element("footer", { "aria-label": "Legend" }, legend, toolbar(viewer)),
+    element("footer", { "aria-label": "Legend" }, legend, toolbar(viewer, above)),
     tip.element,
   ];
   document.body.append(...parts);

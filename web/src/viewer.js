@@ -312,11 +312,11 @@ export class Viewer extends Drawing {
   }
 
   undo() {
-    if (!this.trail.step(-1)) this.status.say("There is nothing to undo.");
+    if (!this.trail.step(-1)) this.status.say("Nothing to undo.");
   }
 
   redo() {
-    if (!this.trail.step(1)) this.status.say("There is nothing to do again.");
+    if (!this.trail.step(1)) this.status.say("Nothing to redo.");
   }
 
   // ------------------------------------------------------------------ from place to place
@@ -417,7 +417,7 @@ export class Viewer extends Drawing {
   }
 
   async copy(text, done) {
-    this.status.say((await copied(text)) ? done : "The browser does not allow this page to copy.");
+    this.status.say((await copied(text)) ? done : "This browser lets no page copy.");
   }
 
   _written() {

@@ -224,11 +224,16 @@ export function described(viewer, box) {
 
 const alarm = (severity) => (severity ? `${severitySign(severity)}${severity}: ` : "");
 
-/** The gradient on a line; `· sum of 3 edges` where it stands for three, of one layer where it stands for those of several. */
+/**
+ * The gradient on a line; `· sum of 3 edges` where it stands for three, of one layer where it stands for those of several.  Of what is
+ * no sum the parts, for they do not add up by their norms.
+ */
 export function flowWords(model, bundle) {
   const info = model.flowing(bundle);
+  const edges = edgesOf(bundle);
+  if (info?.most && info.state === "finite") return `${plural(edges, "edge")}, up to ${number(info.most)}`;
   // A line has no room for how many layers it tells of.
-  const shape = edgesOf(bundle) > 1 ? null : shapeOf(shapeText(model, bundle));
+  const shape = edges > 1 ? null : shapeOf(shapeText(model, bundle));
   return [told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, shape), ...moreWords(model, bundle)].filter(Boolean).join(" · ");
 }
 

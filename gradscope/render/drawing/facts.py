@@ -155,7 +155,7 @@ def marked(marks: Mapping[int, Mark], members: Sequence[int]) -> Mark | None:
     words = found.words
     if words.endswith("%"):
         is_exact = not any(marks[one].words.startswith("≥") for one in members if one in marks)
-        words = f"up to {words}" if is_exact else f"≥{words.removeprefix('≥')}"
+        words = f"up to {'' if is_exact else '≥'}{words.removeprefix('≥')}"
     elif alike < len(members):
         words = f"{alike:,} of {len(members):,} {words}"
     return replace(found, words=words)

@@ -45,7 +45,7 @@ from gradscope.render.words.text import BADGES, shorten, wrapped
 from gradscope.simplify.gradients import middle
 from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import Frame, Item, Link
-from gradscope.words import one_line, pattern
+from gradscope.words import count, one_line, pattern
 
 TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
 CANCELLED = "#b45309"
@@ -463,6 +463,10 @@ class Arrows:
         info = scene.gradients.link(link)
         factor = scene.factors.get(link.edges[0], "") if len(link.edges) == 1 else ""
         words = (f"× {factor} = " if factor else "") + self.labels.gradient(info, tensor) + bundled
+        if edges > 1 and not is_sum and info.state == "finite":
+            # Beside what they come to, norms that do not add up would seem to be wrong.
+            most = max(float(one.norm or 0) for one in scene.gradients.parts(link.edges))
+            words = f"{count(edges, 'edge')}, ‖g‖ up to {numbers.number(most)}"
         words = " · ".join(filter(None, (scene.turns(link), words + scene.of_round(link))))
         if info.state == "non-finite":
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}

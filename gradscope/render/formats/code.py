@@ -261,7 +261,8 @@ class _Code(Head):
             who = self._leaf(some[0])
             if len(some) > 1:
                 who = f"{shown[name]} ×{len(some):,}" if name else count(len(some), "leaf")
-            said = f"{who} {self._got(some, leaves[some[0]])}".rstrip()
+            edges = [edge for one in some for edge in leaves[one]]
+            said = f"{who} {self._got(some, edges)}".rstrip()
             said += "" if name else self._largest(some)
             if row and cells(f"{lead}{row}, {said},") > self.options.width:
                 # A name and its number stay together.
@@ -285,20 +286,20 @@ class _Code(Head):
         return f", largest {self._leaf(max(norms, key=norms.__getitem__))}" if norms else ""
 
     def _got(self, positions: Sequence[int], edges: Sequence[int]) -> str:
-        """The sizes of what leaves get; of a single one that gets something elsewhere as well what
-        comes along these ``edges``, too: ``6.057 (4.976 here)``."""
+        """The sizes of what leaves get; where they get something elsewhere as well, what each gets
+        along one of these ``edges``, too: ``6.057 (4.976 here)``."""
         infos = self._arrived(positions)
-        if len(infos) != 1:
-            return " · ".join(filter(None, (odd(infos, self.glyphs.bad), span(infos))))
-        gradients, (leaf,) = self.scene.gradients, positions
-        whole = self._size(*infos)
-        several = len(edges) != self._uses[self.scene.graph.leaves[leaf].node]
-        if gradients is None or len(edges) != 1 or not several or infos[0].state != "finite":
+        backward, leaves = self.scene.backward, self.scene.graph.leaves
+        whole = self._sizes(infos)
+        is_all = len(edges) == sum(self._uses[leaves[one].node] for one in positions)
+        if backward is None or is_all or len(edges) != len(positions) or not span(infos):
             return whole
-        return f"{whole} ({self._size(gradients.backward.on_edge(edges[0]))} here)"
+        return f"{whole} ({self._sizes([backward.on_edge(edge) for edge in edges])} here)"
 
-    def _size(self, info: GradientInfo) -> str:
-        return span([info]) or state_word(info, self.glyphs.silent, self.glyphs.bad)
+    def _sizes(self, infos: Sequence[GradientInfo]) -> str:
+        if len(infos) == 1:
+            return span(infos) or state_word(infos[0], self.glyphs.silent, self.glyphs.bad)
+        return " · ".join(filter(None, (odd(infos, self.glyphs.bad), span(infos))))
 
     @cached_property
     def _uses(self) -> Counter[int]:
