@@ -133,7 +133,7 @@ class Labels:
         tensor = scene.tensor(node.id, 0)
         head += self._value(tensor)
         facts = [numbers.shape(tensor.shape) if tensor else "", scene.source(item)]
-        rounds = self._infos(item)
+        rounds = self.by_rounds(item)
         facts.append(self.range(rounds) if rounds else self._size(info))
         saved = ", ".join(name for name, _ in node.saved) if scene.options.saved else ""
         # Kept out of the first line, which is all that is read at a distance.
@@ -164,7 +164,7 @@ class Labels:
         title = text(short(self.scene.title(item), keep_end=True), bold=True) + self._times(item)
         head = self._badge(item) + title + text(f"  {words}", GREY, 10)
         head += self._value(tensor)
-        rounds = self._infos(item)
+        rounds = self.by_rounds(item)
         if rounds:
             return box([head, text(f"grad {self.range(rounds)}", INK, 10), *self._bars(rounds)])
         if info is None:
@@ -226,7 +226,7 @@ class Labels:
         words = scene.expression(item).removesuffix(scene.never_called(item))
         inside = text(short(words), TEAL, 10) + self._times(item)
         facts = [scene.operations_of_rounds(item), scene.source(item), scene.parameters(item)]
-        rounds = self._infos(item)
+        rounds = self.by_rounds(item)
         sizes = [self.range(rounds)] if rounds else []
         if item.kind == "module" and item.label:
             # Below the words of its call, which are long.
@@ -293,7 +293,7 @@ class Labels:
     def _times(self, item: Item) -> Line:
         return [] if item.template is None else text(f" ×{self.scene.times(item):,}", TEAL, 10)
 
-    def _infos(self, item: Item) -> list[GradientInfo]:
+    def by_rounds(self, item: Item) -> list[GradientInfo]:
         """What enters an item of a template in each round."""
         if item.template is None:
             return []

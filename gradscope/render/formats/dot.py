@@ -305,8 +305,11 @@ class _Drawing:
         if item.folded:
             style |= {"peripheries": "2", "fillcolor": "white"}
         elif info is not None:
-            step = self.scene.scale.step(info.norm)
-            style |= {"fillcolor": "white" if step is None else tint(step)}
+            each = self.labels.by_rounds(item) or [info]
+            steps = [step for one in each if (step := self.scene.scale.step(one.norm)) is not None]
+            # From the first round to the last, as its bars go.
+            ends = dict.fromkeys(tint(step) for step in (*steps[:1], *steps[-1:]))
+            style |= {"fillcolor": ":".join(ends) or "white"}
         if saved(self.scene, item):
             share = saved(self.scene, item) / self.most_saved
             typical = len(STEPS) // 2
