@@ -39,7 +39,7 @@ from gradscope.render.drawing.scale import (
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.verdict import Marks, Spot
 from gradscope.render.words import numbers
-from gradscope.render.words.table import GAP, Cell, Column, Part, Parts
+from gradscope.render.words.table import GAP, Cell, Column, Part, Parts, parts
 from gradscope.render.words.text import BADGES, Glyphs, cells
 from gradscope.render.words.text import INKS as INKS_OF
 from gradscope.simplify.gradients import ViewGradients, middle
@@ -78,6 +78,9 @@ COLUMNS = (
     Column("source", drop=4, narrowest=14, comfort=22, essential=True),
 )
 """The line of the program stays where a shape does not: whoever looks wants to go there."""
+
+GRADIENT = 4
+"""The place of values among the columns."""
 
 
 FOLDED_DROPS = {"shape": 1, "value": 2, "gradient": 3, "": 4, "source": 5}
@@ -148,6 +151,20 @@ class Cells:
             columns[4] = Column("difference")  # of graphs alone
         # Who asks for terms would rather do without the bars of the gradient.
         return [*columns, *(self.terms.columns(essential=True) if self.terms else ())]
+
+    def of_all(self, rows: Sequence[TreeRow]) -> list[list[Cell]]:
+        """The cells of each row.  Of values that only the root has, which are its size, there is no
+        column, which would cost names their room."""
+        found = [self.of(row) for row in rows]
+        is_plain = self.scene.is_folded and self.calls is None and not self.scene.options.sides
+        valued = [
+            row
+            for row in found
+            if len(row) > GRADIENT and any(one.text for one in parts(row[GRADIENT]))
+        ]
+        if is_plain and [parts(row[GRADIENT])[0].text for row in valued] == ["1"]:
+            valued[0][GRADIENT] = ""
+        return found
 
     def of(self, row: TreeRow) -> list[Cell]:
         """The cells of a row."""
@@ -398,17 +415,19 @@ class Cells:
     def _words(self, item: Item) -> Parts:
         words = Part(self.scene.expression(item), "cyan")
         once = item.template is not None
-        # What the parameters get is of one call.
+        operations = self.scene.operations_of_rounds(item)
+        # What the parameters get is of one call, and told of all modules or of none.
         parameters = "" if self.calls else self.scene.parameters(item)
-        more = filter(None, (self.scene.operations_of_rounds(item), parameters))
-        parts = (Part(f" · {text}", "dim", "whole") for text in more)
+        more: tuple[tuple[str, Literal["whole", "all"]], ...]
+        more = (operations, "whole"), (parameters, "all")
+        facts = [Part(f" · {text}", "dim", cut) for text, cut in more if text]
         if not once:
-            return (words, *parts)
+            return (words, *facts)
         gap = " " if words.text else ""
         times = Part(f"{gap}×{self.scene.times(item):,}", "dim", "whole")
         met = meeting(self.scene, item)
         last = [Part(f" · {self.scene.only}{met}", "dim", "whole")] if met else []
-        return (words, *parts, times, *last)
+        return (words, *facts, times, *last)
 
     def _flow(self, row: TreeRow, gradients: ViewGradients | None) -> GradientInfo | None:
         """What enters the item of a row, of the gradients of one call."""

@@ -43,11 +43,11 @@ FURTHER, FEWEST_LETTERS = " · ", 8
 
 class Part(NamedTuple):
     """A piece of a cell, its style as rich names styles, and where it is cut when there is no
-    room."""
+    room: ``all`` goes from the whole column where one row has none."""
 
     text: str
     style: str = ""
-    cut: Literal["end", "start", "whole", "never"] = "end"
+    cut: Literal["end", "start", "whole", "never", "all"] = "end"
 
 
 Parts = tuple[Part, ...]
@@ -94,8 +94,17 @@ class Table:
         ]
         natural = [max(column, default=0) for column in zip(*texts, strict=True)] if texts else []
         shown = self._fit(natural)
+        for index, size in shown.items():
+            self._tell_alike([row for row in shown_rows if len(row) == len(titles)], index, size)
         for row in [titles, *shown_rows]:
             yield self._line(row, shown)
+
+    def _tell_alike(self, rows: Sequence[list[Parts]], column: int, size: int) -> None:
+        """Leave out of a column what is told in every row or in none, where one has no room."""
+        told = [row for row in rows if any(part.cut == "all" for part in row[column])]
+        if any(sum(cells(part.text) for part in row[column]) > size for row in told):
+            for row in told:
+                row[column] = tuple(part for part in row[column] if part.cut != "all")
 
     def _shown(self, cell: Parts) -> Parts:
         """The cell with all its text in signs that there are: nothing of a table can act, whoever
