@@ -684,9 +684,11 @@ def test_what_carries_a_freed_graph_over_is_named() -> None:
     words = "carried over by self.memory, stored at demo.py:8 and used again at demo.py:9"
     assert words in finding.evidence
     steps = tuple(Step(number) for number in range(1, 5))
-    carried = Carried(last - 3, "add", 3, "total", stored=last - 2)
+    carried = Carried(last - 2, "total", 4)
     (finding,) = diagnose(observed(report, carried=(carried,), steps=steps))
-    assert finding.evidence[0].endswith("in a row; stored at demo.py:8")
+    told = finding.rule, str(finding.location), finding.subject
+    assert told == ("GS502", "demo.py:8", "total")
+    assert finding.evidence == ("its history leads through its own results of 4 steps",)
 
 
 def test_clipping_before_unscaling_gets_one_remedy() -> None:

@@ -21,7 +21,6 @@ from gradscope.model.loop_observations import MistakeKind, MistakenCall, StepEff
 from gradscope.model.observations import (
     Activity,
     Alteration,
-    Carried,
     Cut,
     Failure,
     Finding,
@@ -187,11 +186,6 @@ def stepped(*steps: Step) -> Report:
 def dropping(count: int) -> Report:
     """So many steps before each of which a gradient is dropped."""
     return stepped(*(Step(n, dropped=1) for n in range(count)))
-
-
-def growing(times: int) -> Report:
-    """A sum that takes the graphs of so many calls along."""
-    return observed(plain(), carried=(Carried(B, "add", times, "x"),))
 
 
 def unstepped(count: int) -> Report:
@@ -506,7 +500,6 @@ EDGES = (
     Edge("not_in_optimizer.FEWEST_UNCHANGED", copied, 3, 2, "GS307"),
     Edge("step_changes_nothing.FEWEST_LOOKS", lambda looks: still(looks, 95), 3, 2, "GS313"),
     Edge("step_changes_nothing.STILL", partial(still, 3), 90, 89, "GS313"),
-    Edge("growing_graph.FEWEST_GROWTHS", growing, 3, 2, "GS502"),
     Edge(
         *("gradients_accumulate.MOST_NORMS", piled, 9, 8),
         "‖g‖ of the new gradients: 1, 2, 3, 4, 5, 6, 7, 8 and 1 more",
@@ -589,8 +582,6 @@ LOOKS: tuple[tuple[str, list[int], list[int]], ...] = (
     ("next to infinity", full_looks([1.01e15] * 45), sorted({*range(1, 46)} - {*ALWAYS})),
     ("not so near", full_looks([0.99e15] * 45), []),
     ("a new place in a long graph", full_looks(STEADILY, [1] * 11 + [2_000] * 34, new=12), [13]),
-    ("growing", full_looks(STEADILY, [1] * 29 + [2, 3, 4] + [1] * 13), [33]),
-    ("growing less long", full_looks(STEADILY, [1] * 29 + [2, 3] + [1] * 14), []),
 )
 """Runs, and the calls that are looked at in full besides those of any run."""
 

@@ -321,15 +321,14 @@ class Freed(Struct, frozen=True):
 
 
 class Carried(Record):
-    """A call that took its own result of the step before as an operand, history and all: in so many
-    steps in a row.  Such a graph grows from step to step.  ``stored`` is where the result is given
-    to the ``variable`` that carries it over."""
+    """A ``variable`` that is given something at ``origin`` in each step, and keeps the graphs of so
+    many ``steps``: as a container of their results, or by the history of the last result, which
+    leads through the others."""
 
     origin: AnyPlace
-    function: str
-    times: int
-    variable: str = ""
-    stored: AnyPlace = None
+    variable: str
+    steps: int
+    is_container: bool = False
 
 
 class Alteration(Record):

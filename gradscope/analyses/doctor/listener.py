@@ -26,7 +26,7 @@ from gradscope.analyses.doctor.glances import (
     kind_of,
 )
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
-from gradscope.analyses.doctor.loops import CarriedHistories, GrowingContainers
+from gradscope.analyses.doctor.loops import CarriedHistories
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
@@ -87,7 +87,6 @@ class DoctorListener(Listener):
         self.compared_terms: ComparedTerms | None = None
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carried = CarriedHistories(recorder)
-        self.kept = GrowingContainers()
         self.leaves = Leaves(recorder, self.cuts.note_rewrapped)
         self.optimizers = Optimizers(recorder, self.leaves)
         self.mistaken_calls = self.optimizers.order.odd
@@ -290,8 +289,6 @@ class DoctorListener(Listener):
         if call.in_graph or (self.recorder.modules.is_running and not in_place):
             self.leaves.note_use(call)
         self.values_seen.note(call)
-        if call.in_graph:
-            self.carried.note(call, briefly=self.light)
         self.broadcasts.note(call)
         self.cuts.note(call)
         if is_function:

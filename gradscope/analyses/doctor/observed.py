@@ -20,7 +20,6 @@ from gradscope.autograd.tensors import living
 from gradscope.graphing.gradient_table import GradientTable
 from gradscope.model.loop_observations import SpoilingStep
 from gradscope.model.observations import (
-    Carried,
     Cut,
     Failure,
     LostTerm,
@@ -198,7 +197,7 @@ def observations(
         faint_terms=tuple(map(origins.told, terms.faint if terms else ())),
         cancelling_terms=tuple(map(origins.told, terms.cancelling if terms else ())),
         broadcasts=tuple(map(origins.told, listener.broadcasts.known.values())),
-        carried=tuple(_carried(listener, case.origins)),
+        carried=tuple(map(origins.told, listener.carried.known.values())),
         alterations=(*case.seen.alterations, *map(origins.told, listener.alterations.clipped())),
         steps=tuple(steps),
         skipped_steps=skipped_steps(listener, origins),
@@ -213,17 +212,6 @@ def observations(
         failure=failure,
         averages=listener.averages,
     )
-
-
-def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:
-    for known in listener.carried.known.values():
-        if known.times:
-            # Once may be chance, and is seen in a full look only.
-            is_sure = known.times > 1
-            yield origins.told(known if is_sure else msgspec.structs.replace(known, stored=None))
-    keeper = listener.kept.keeper
-    if keeper is not None:
-        yield origins.told(keeper)
 
 
 def cuts_and_terms(
