@@ -19,7 +19,7 @@ from gradscope.rules.questions.ops import (
     FILLS,
     GROWING,
     MEETING,
-    MOVING,
+    PASSING,
     is_attention,
     is_maskable,
 )
@@ -68,11 +68,11 @@ class ForwardSources:
         return self.nan[node] or self.inf[node]
 
     def _look_through(self) -> None:
-        """What an operation moved, an operand of it held: infinity that is meant as a mask is read
-        no further down than by what makes NaN of it."""
+        """What an operation passed on, an operand of it held: what does only that is not read, nor
+        is infinity that is meant as a mask, but by what makes NaN of it."""
         facts = self.facts
         for node in range(len(self.nan)):
-            if not self.bad(node) or facts.op(node) not in MOVING or node in self.intakes:
+            if not self.bad(node) or facts.op(node) not in PASSING or node in self.intakes:
                 continue
             below = list(facts.below(node))
             fills = [one for one in below if facts.op(one) in FILLS]
