@@ -12,13 +12,6 @@ import pytest
 from gradscope import rules
 from gradscope.errors import ReportError
 from gradscope.model.invariants import check
-from gradscope.model.loop_observations import (
-    MistakenCall,
-    Setting,
-    SpoilingStep,
-    SpoiltParameter,
-    StepEffect,
-)
 from gradscope.model.observations import (
     Activity,
     Alteration,
@@ -32,10 +25,15 @@ from gradscope.model.observations import (
     Intake,
     Location,
     LostTerm,
+    MistakenCall,
     Observations,
     Saved,
+    Setting,
     SkippedSteps,
+    SpoilingStep,
+    SpoiltParameter,
     Step,
+    StepEffect,
     TermShare,
     TrackedParameter,
 )

@@ -17,7 +17,6 @@ import pytest
 
 import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
-from gradscope.model.loop_observations import MistakeKind, MistakenCall, StepEffect
 from gradscope.model.observations import (
     Activity,
     Alteration,
@@ -25,8 +24,11 @@ from gradscope.model.observations import (
     Failure,
     Finding,
     Intake,
+    MistakeKind,
+    MistakenCall,
     Raiser,
     Step,
+    StepEffect,
 )
 from gradscope.model.plain import TensorInfo
 from gradscope.model.ranks import OneRank

@@ -18,13 +18,13 @@ from gradscope.analyses.training.leaves import OFTEN, KnownLeaf, KnownOptimizer
 from gradscope.autograd.summary import metadata
 from gradscope.autograd.tensors import living
 from gradscope.graphing.gradient_table import GradientTable
-from gradscope.model.loop_observations import SpoilingStep
 from gradscope.model.observations import (
     Cut,
     Failure,
     LostTerm,
     Observations,
     SkippedSteps,
+    SpoilingStep,
     Step,
     TrackedParameter,
 )

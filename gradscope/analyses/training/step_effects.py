@@ -18,7 +18,7 @@ from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.originals import parameters_of
 from gradscope.autograd.summary import read_numbers, reducible, total_of
 from gradscope.autograd.tensors import TensorRef, TensorTable
-from gradscope.model.loop_observations import Setting, SpoilingStep, SpoiltParameter, StepEffect
+from gradscope.model.observations import Setting, SpoilingStep, SpoiltParameter, StepEffect
 from gradscope.model.plain import number
 
 MAX_ELEMENTS = 1_024

@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from gradscope.model.loop_observations import MistakenCall
-from gradscope.model.observations import Cut, Location, TrackedParameter
+from gradscope.model.observations import Cut, Location, MistakenCall, TrackedParameter
 from gradscope.rules.facts import Facts
 from gradscope.words import count, joined, listed, ranked
 
