@@ -293,7 +293,7 @@ shift = torch.tensor([-5.0, 5.0, -5.0, 5.0])
 a = torch.relu(w + shift)
 b = torch.sigmoid(w * 100)
 c = torch.softmax(w * torch.tensor([0.0, 1000.0, 0.0, 0.0]), dim=-1)
-(a.sum() + b.sum() + c.sum()).backward()
+(a.sum() + b.sum() + c.sum() + torch.softmax(w.sum(), 0)).backward()
 """,
     )
     found = {

@@ -121,7 +121,7 @@ def _hot(node: Any, result: torch.Tensor) -> torch.Tensor:
     dim = node._saved_dim - 2**64 if node._saved_dim >= 2**63 else node._saved_dim
     # Over one element a softmax is always 1.
     if not result.dim() or result.size(dim) < 2:
-        return result[:0]
+        return torch.empty(0)
     hot = result.amax(dim) > ONE_HOT
     # A row of which the mask leaves one element is one-hot whatever the network does.
     return hot[(result > 0).sum(dim) > 1] if _is_masked(node) else hot
