@@ -476,13 +476,13 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     ),
     "in no optimizer, and one place makes two that hold the same": see(
         "GS307 information 7",
-        learners=(held("G.w", (0, 1)), learner("D.w", in_optimizer=False, reached=True, made=A)),
+        learners=(held("G.w", (B, B)), learner("D.w", in_optimizer=False, reached=True, made=A)),
         optimizers=(B, B),
     ),
     "in no optimizer, and made later": see(
         "GS307 warning 8",
         learners=(
-            held("a.w", (0,)),
+            held("a.w", (B,)),
             learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
             learner("c.w", in_optimizer=False, reached=True, made=C, late=True),
         ),
@@ -491,9 +491,9 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "in no optimizer, in the place of another": see(
         "GS307 warning 8",
         learners=(
-            held("a.w", (0,)),
-            learner("Linear.w", held_by=(1,), gone=True, made=C),
-            learner("Linear.w", held_by=(1,), made=C),
+            held("a.w", (A,)),
+            learner("Linear.w", held_by=(B,), gone=True, made=C),
+            learner("Linear.w", held_by=(B,), made=C),
             learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
         ),
         optimizers=(A, B),
@@ -501,8 +501,8 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "made later, and in the place of nothing": see(
         "GS301 warning 9, GS307 warning 7",
         learners=(
-            held("a.w", (0,)),
-            learner("c.w", held_by=(1,), made=C),
+            held("a.w", (A,)),
+            learner("c.w", held_by=(B,), made=C),
             learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
         ),
         optimizers=(A, B),
@@ -510,9 +510,9 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "biases only": see(
         "GS307 information 7",
         learners=(
-            *(held(f"{name}.b", (0,)) for name in "abc"),
-            held("head.w", (0,)),
-            held("head.b", (0,)),
+            *(held(f"{name}.b", (B,)) for name in "abc"),
+            held("head.w", (B,)),
+            held("head.b", (B,)),
             *(learner(f"{n}.w", in_optimizer=False, reached=True, made=A) for n in "ab"),
         ),
         optimizers=(B,),

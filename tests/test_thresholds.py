@@ -210,7 +210,7 @@ def nothing(count: int) -> Report:
 def remade(calls: int) -> Report:
     """A parameter that one of so many backward calls has reached, made after the optimizer."""
     anew = learner("b", in_optimizer=False, reached=True, once=True, made=A, late=True)
-    held = learner("w", leaf=0, reached=True, held_by=(0,))
+    held = learner("w", leaf=0, reached=True, held_by=(B,))
     steps = tuple(map(Step, range(calls)))
     return observed(plain(), learners=(held, anew), optimizers=(B,), steps=steps)
 

@@ -8,7 +8,7 @@ watches fills the records in while the program runs: then a place is a number of
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from gradscope.escaping import visible
 from gradscope.model.plain import (
@@ -101,7 +101,7 @@ class TrackedParameter(Record):
     ``loose``: a parameter of a module that was called, but that no other module holds, nor a
     variable at the top of the program: layers in a plain list. ``wanted``: a call of
     torch.autograd.grad failed because it is not in the graph that the call went through.
-    ``held_by`` are indices of ``Observations.optimizers``; ``held_once`` is the place that made the
+    ``held_by`` are places of ``Observations.optimizers``; ``held_once`` is the place that made the
     optimizer, where that is gone. ``gone``: an optimizer holds it, and no module and no variable in
     sight does. ``late``: it was made after all optimizers, and the program does not change it by
     hand. ``thawed``: it was frozen when an optimizer was made, and the program has let it learn
@@ -130,7 +130,7 @@ class TrackedParameter(Record):
     waiting: bool = False
     loose: bool = False
     wanted: bool = False
-    held_by: tuple[int, ...] = ()
+    held_by: tuple[int | None, ...] = ()
     held_once: Place = None
     gone: bool = False
     late: bool = False
@@ -290,7 +290,9 @@ class Intake(Struct, frozen=True):
     ``node`` to it are of that call, which took the operand as a whole.  ``row``: of the operands
     without history that hold infinity and no NaN, together if there are two, the first row (all but
     the last index) of which every element is -inf.  ``rows`` are its own with NaN or infinity.
-    ``positive``: one of its elements is +inf, which no mask holds.
+    ``positive``: one of its elements is +inf, which no mask holds.  While the program runs, nodes
+    are told by their sequence numbers, and ``tensor`` gives the operand, if it still lives,
+    ``base`` what that is a view of, or itself.
     """
 
     node: int
@@ -303,6 +305,8 @@ class Intake(Struct, frozen=True):
     first: int | None = None
     row: tuple[int, ...] | None = None
     rows: BadRows | None = None
+    tensor: Any = None
+    base: Any = None
 
 
 class Freed(Struct, frozen=True):
@@ -486,8 +490,8 @@ class StepEffect(Record):
 
 class SpoiltParameter(Record):
     """A parameter that a step made NaN or infinite: how many of its ``count`` elements, and the
-    2-norm of the finite gradient it had, where that was still there.  ``leaf`` indexes
-    ``graph.leaves`` when backward can reach it."""
+    2-norm of the finite gradient it had, where that was still there.  ``tensor`` gives the
+    parameter, if it still lives; ``leaf`` indexes ``graph.leaves`` when backward can reach it."""
 
     name: str
     leaf: int | None
@@ -496,6 +500,7 @@ class SpoiltParameter(Record):
     inf: int
     count: int
     gradient: Number | None = None
+    tensor: Any = None
 
 
 class Setting(Record):

@@ -145,22 +145,21 @@ def _intakes(
     """The operands without history that were not finite."""
     made_in_order = sorted(sequences)
     for taken in listener.values_seen.taken:
-        told, tensor, base = taken.told, taken.tensor(), taken.base()
-        position = sequences.get(told.node)
+        tensor, base, position = taken.tensor(), taken.base(), sequences.get(taken.node)
         if position is None:
             continue
-        made = origins.of_place(-1 if told.made is None else told.made)
+        made = origins.of_place(-1 if taken.made is None else taken.made)
         for known in (tensor, base):
             if made is None and known is not None:
                 event = listener.recorder.events.made(known)
                 made = None if event is None else origins.of_site(event.site)
         yield msgspec.structs.replace(
-            told,
+            taken,
             node=position,
             name=names.of(tensor) or names.of(base),
             made=made,
             # Of the nodes of a call this graph need not hold all.
-            first=sequences[made_in_order[bisect_left(made_in_order, taken.first)]],
+            first=sequences[made_in_order[bisect_left(made_in_order, taken.first or 0)]],
         )
 
 
@@ -196,11 +195,7 @@ def _freed(listener: DoctorListener, made: Capture, position: int, origins: Orig
     frames = list(frames_from(made.call.frame, recorder.places))
     before = recorder.freed.numbers(but_the_last=True)
     found = carrier(made.walked, position, before, frames, recorder)
-    return origins.told(
-        Freed(position, site)
-        if found is None
-        else Freed(position, site, found.variable, found.stored, found.taken)
-    )
+    return origins.told(Freed(position, site, *(found or ())))
 
 
 # ---------------------------------------------------------------- a graph without a call

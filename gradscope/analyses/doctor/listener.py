@@ -25,12 +25,12 @@ from gradscope.analyses.doctor.glances import (
     is_data,
     kind_of,
 )
-from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import CarriedHistories
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
+from gradscope.analyses.training.gradient_uses import Alterations, Reads
 from gradscope.analyses.training.leaves import DEEPCOPY, Leaves
 from gradscope.analyses.training.loop_calls import LoopCalls
 from gradscope.analyses.training.optimizers import Optimizers
@@ -93,8 +93,7 @@ class DoctorListener(Listener):
         self.optimizers.on_step.append(self.lost_terms.note_step)
         self.reads = Reads(recorder, self.leaves)
         self.alterations = Alterations()
-        told = self.alterations.note_clipping, self.alterations.note_module_hook
-        self.loop_calls = LoopCalls(recorder, self.optimizers, *told)
+        self.loop_calls = LoopCalls(recorder, self.optimizers, self.alterations)
         self.changes = Changes(recorder)
         self._check_all = check_all
         self.derivatives: Derivatives | None = None

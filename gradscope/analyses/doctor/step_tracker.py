@@ -15,7 +15,7 @@ from gradscope.analyses.doctor.carriers import StaleParts
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
 from gradscope.analyses.training.loop_order import ids_of
-from gradscope.analyses.training.used_gradients import MAX_HELD, Accumulating
+from gradscope.analyses.training.used_gradients import MAX_HELD
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.model.observations import Step
@@ -34,9 +34,8 @@ class StepTracker:
     def __init__(self, listener: DoctorListener, log: StepLog) -> None:
         self._listener = listener
         self._log = log
-        self._accumulating = Accumulating(listener.leaves)
+        self._accumulating = listener.optimizers.accumulating
         self._shards: TensorTable[TensorRef] = TensorTable(MAX_HELD)
-        listener.optimizers.on_changed.append(self._accumulating.note_step)
         self._stale_parts = StaleParts(listener.recorder, listener.optimizers.order)
         self._last_sequence = 0
         self._reads = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.autograd.function import BackwardCFunction
@@ -67,20 +67,6 @@ _SUMMED = (torch.float32, torch.float64, torch.bfloat16)
 """Of these a glance reads the sum; one of float16 is soon infinite itself."""
 
 
-class NonFiniteOperand(NamedTuple):
-    """An operand without history that held NaN or infinity when a call in the graph took it; and
-    the tensor of which it is a view, or itself.
-
-    What is told of it has the sequence number of a node and the number of a place, and no name yet;
-    ``first`` is the sequence number of the first node of that call.
-    """
-
-    told: Intake
-    first: int
-    tensor: TensorRef
-    base: TensorRef
-
-
 @dataclass
 class NonFiniteValues:
     """What is known of non-finite values since the last backward call.
@@ -89,7 +75,7 @@ class NonFiniteValues:
     """
 
     counts: dict[tuple[int, int], Counts] = field(default_factory=dict)
-    taken: list[NonFiniteOperand] = field(default_factory=list)
+    taken: list[Intake] = field(default_factory=list)
     half: bool = False
     _plain: TensorTable[int] = field(default_factory=lambda: TensorTable(MAX_KEPT))
     _waiting: list[tuple[int, int, torch.Tensor]] = field(default_factory=list)
@@ -183,7 +169,7 @@ class NonFiniteValues:
         if isinstance(node, BackwardCFunction):
             return  # it may save what it likes, and not only operands
         sequence = node._sequence_nr()
-        if any(one.first <= sequence <= one.told.node for one in self.taken):
+        if any((one.first or 0) <= sequence <= one.node for one in self.taken):
             return  # its result was not finite either, so that its operands are known
         for slot, tensor in saved.values(node):
             if isinstance(tensor, RuntimeError) or requires_grad(tensor) or slot not in _OPERANDS:
@@ -247,9 +233,11 @@ class NonFiniteValues:
         made, (nan, inf, rows) = self._source(tensor), counts
         is_real = inf and not tensor.is_complex()
         positive = bool(is_real and reducible(tensor.detach()).isposinf().any())
-        size = tensor.numel()
-        told = Intake(sequence, "", nan, inf, positive, size, made, row=row, rows=rows)
-        self.taken.append(NonFiniteOperand(told, first, TensorRef(tensor), TensorRef(base)))
+        of_call = tensor.numel(), made, first, row
+        known = Intake(
+            sequence, "", nan, inf, positive, *of_call, rows, *map(TensorRef, (tensor, base))
+        )
+        self.taken.append(known)
 
     def _note_plain(self, call: TorchCall, out: torch.Tensor) -> None:
         source = self._first_source(call.operands[:MAX_TENSORS]) if self._plain else None
