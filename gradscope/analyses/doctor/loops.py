@@ -28,6 +28,9 @@ MANY = 4
 SPARSER = 2
 """By how much later each search is than the one before."""
 
+MAX_WALKED = 40_000
+"""Nodes behind all variables together that one search goes through."""
+
 MAX_STEPS = 16
 """Earlier steps that are told apart."""
 
@@ -51,7 +54,7 @@ class CarriedHistories:
         self._calls: deque[int] = deque(maxlen=MAX_STEPS)
         self._changes: deque[int] = deque(maxlen=MAX_STEPS)
         self._next = MANY
-        self._made = 0
+        self._made = self._left = 0
 
     def end_call(self, sequence: int) -> None:
         """A backward call has been made, after the node with this sequence number."""
@@ -67,6 +70,7 @@ class CarriedHistories:
         if self._made < self._next or self.known:
             return
         self._next *= SPARSER
+        self._left = MAX_WALKED
         frames = list(frames_from(frame, self._recorder.places))
         kept: dict[str, set[int]] = {}
         scopes, sources = Scopes.of_frames(frames), self._recorder.sources
@@ -95,7 +99,9 @@ class CarriedHistories:
     def _steps_behind(self, made: LiveNode) -> tuple[int, set[int]]:
         """The place that made a result, and the steps in which it has made what went into it."""
         place = self._place(made)
-        met = islice(walk([made], below, nearest=True), MAX_BEHIND) if place >= 0 else ()
+        most = min(MAX_BEHIND, self._left) if place >= 0 else 0
+        met = list(islice(walk([made], below, nearest=True), most))
+        self._left -= len(met)
         again = (node for node in met if self._place(node) == place)
         return place, {bisect_right(self._calls, node._sequence_nr()) for node in again}
 
