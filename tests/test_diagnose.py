@@ -12,13 +12,6 @@ import pytest
 from gradscope import rules
 from gradscope.errors import ReportError
 from gradscope.model.invariants import check
-from gradscope.model.loop_observations import (
-    MistakenCall,
-    Setting,
-    SpoilingStep,
-    SpoiltParameter,
-    StepEffect,
-)
 from gradscope.model.observations import (
     Activity,
     Alteration,
@@ -32,10 +25,15 @@ from gradscope.model.observations import (
     Intake,
     Location,
     LostTerm,
+    MistakenCall,
     Observations,
     Saved,
+    Setting,
     SkippedSteps,
+    SpoilingStep,
+    SpoiltParameter,
     Step,
+    StepEffect,
     TermShare,
     TrackedParameter,
 )
@@ -478,13 +476,13 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     ),
     "in no optimizer, and one place makes two that hold the same": see(
         "GS307 information 7",
-        learners=(held("G.w", (0, 1)), learner("D.w", in_optimizer=False, reached=True, made=A)),
+        learners=(held("G.w", (B, B)), learner("D.w", in_optimizer=False, reached=True, made=A)),
         optimizers=(B, B),
     ),
     "in no optimizer, and made later": see(
         "GS307 warning 8",
         learners=(
-            held("a.w", (0,)),
+            held("a.w", (B,)),
             learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
             learner("c.w", in_optimizer=False, reached=True, made=C, late=True),
         ),
@@ -493,9 +491,9 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "in no optimizer, in the place of another": see(
         "GS307 warning 8",
         learners=(
-            held("a.w", (0,)),
-            learner("Linear.w", held_by=(1,), gone=True, made=C),
-            learner("Linear.w", held_by=(1,), made=C),
+            held("a.w", (A,)),
+            learner("Linear.w", held_by=(B,), gone=True, made=C),
+            learner("Linear.w", held_by=(B,), made=C),
             learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
         ),
         optimizers=(A, B),
@@ -503,8 +501,8 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "made later, and in the place of nothing": see(
         "GS301 warning 9, GS307 warning 7",
         learners=(
-            held("a.w", (0,)),
-            learner("c.w", held_by=(1,), made=C),
+            held("a.w", (A,)),
+            learner("c.w", held_by=(B,), made=C),
             learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
         ),
         optimizers=(A, B),
@@ -512,9 +510,9 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "biases only": see(
         "GS307 information 7",
         learners=(
-            *(held(f"{name}.b", (0,)) for name in "abc"),
-            held("head.w", (0,)),
-            held("head.b", (0,)),
+            *(held(f"{name}.b", (B,)) for name in "abc"),
+            held("head.w", (B,)),
+            held("head.b", (B,)),
             *(learner(f"{n}.w", in_optimizer=False, reached=True, made=A) for n in "ab"),
         ),
         optimizers=(B,),
@@ -684,9 +682,11 @@ def test_what_carries_a_freed_graph_over_is_named() -> None:
     words = "carried over by self.memory, stored at demo.py:8 and used again at demo.py:9"
     assert words in finding.evidence
     steps = tuple(Step(number) for number in range(1, 5))
-    carried = Carried(last - 3, "add", 3, "total", stored=last - 2)
+    carried = Carried(last - 2, "total", 4)
     (finding,) = diagnose(observed(report, carried=(carried,), steps=steps))
-    assert finding.evidence[0].endswith("in a row; stored at demo.py:8")
+    told = finding.rule, str(finding.location), finding.subject
+    assert told == ("GS502", "demo.py:8", "total")
+    assert finding.evidence == ("its history leads through its own results of 4 steps",)
 
 
 def test_clipping_before_unscaling_gets_one_remedy() -> None:

@@ -17,17 +17,18 @@ import pytest
 
 import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
-from gradscope.model.loop_observations import MistakeKind, MistakenCall, StepEffect
 from gradscope.model.observations import (
     Activity,
     Alteration,
-    Carried,
     Cut,
     Failure,
     Finding,
     Intake,
+    MistakeKind,
+    MistakenCall,
     Raiser,
     Step,
+    StepEffect,
 )
 from gradscope.model.plain import TensorInfo
 from gradscope.model.ranks import OneRank
@@ -189,11 +190,6 @@ def dropping(count: int) -> Report:
     return stepped(*(Step(n, dropped=1) for n in range(count)))
 
 
-def growing(times: int) -> Report:
-    """A sum that takes the graphs of so many calls along."""
-    return observed(plain(), carried=(Carried(B, "add", times, "x"),))
-
-
 def unstepped(count: int) -> Report:
     """So many backward calls of a program that ends without a step."""
     steps = tuple(Step(n) for n in range(count))
@@ -214,7 +210,7 @@ def nothing(count: int) -> Report:
 def remade(calls: int) -> Report:
     """A parameter that one of so many backward calls has reached, made after the optimizer."""
     anew = learner("b", in_optimizer=False, reached=True, once=True, made=A, late=True)
-    held = learner("w", leaf=0, reached=True, held_by=(0,))
+    held = learner("w", leaf=0, reached=True, held_by=(B,))
     steps = tuple(map(Step, range(calls)))
     return observed(plain(), learners=(held, anew), optimizers=(B,), steps=steps)
 
@@ -506,7 +502,6 @@ EDGES = (
     Edge("not_in_optimizer.FEWEST_UNCHANGED", copied, 3, 2, "GS307"),
     Edge("step_changes_nothing.FEWEST_LOOKS", lambda looks: still(looks, 95), 3, 2, "GS313"),
     Edge("step_changes_nothing.STILL", partial(still, 3), 90, 89, "GS313"),
-    Edge("growing_graph.FEWEST_GROWTHS", growing, 3, 2, "GS502"),
     Edge(
         *("gradients_accumulate.MOST_NORMS", piled, 9, 8),
         "‖g‖ of the new gradients: 1, 2, 3, 4, 5, 6, 7, 8 and 1 more",
@@ -589,8 +584,6 @@ LOOKS: tuple[tuple[str, list[int], list[int]], ...] = (
     ("next to infinity", full_looks([1.01e15] * 45), sorted({*range(1, 46)} - {*ALWAYS})),
     ("not so near", full_looks([0.99e15] * 45), []),
     ("a new place in a long graph", full_looks(STEADILY, [1] * 11 + [2_000] * 34, new=12), [13]),
-    ("growing", full_looks(STEADILY, [1] * 29 + [2, 3, 4] + [1] * 13), [33]),
-    ("growing less long", full_looks(STEADILY, [1] * 29 + [2, 3] + [1] * 14), []),
 )
 """Runs, and the calls that are looked at in full besides those of any run."""
 

@@ -1,19 +1,16 @@
 """What a diagnosed run saw besides the graph, and what was found wrong.
 
 Plain data.  Indices point into the tables of the Report's graph.  Of what was seen only the figures
-of the examination are saved with the Report; the findings are what is left of the rest.
+of the examination are saved with the Report; the findings are what is left of the rest.  Who
+watches fills the records in while the program runs: then a place is a number of
+:class:`~gradscope.recording.places.Places`, -1 where none is known.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from gradscope.escaping import visible
-from gradscope.model.loop_observations import (
-    MistakenCall,
-    SpoilingStep,
-    StepEffect,
-)
 from gradscope.model.plain import (
     AnyPlace,
     BadRows,
@@ -104,7 +101,7 @@ class TrackedParameter(Record):
     ``loose``: a parameter of a module that was called, but that no other module holds, nor a
     variable at the top of the program: layers in a plain list. ``wanted``: a call of
     torch.autograd.grad failed because it is not in the graph that the call went through.
-    ``held_by`` are indices of ``Observations.optimizers``; ``held_once`` is the place that made the
+    ``held_by`` are places of ``Observations.optimizers``; ``held_once`` is the place that made the
     optimizer, where that is gone. ``gone``: an optimizer holds it, and no module and no variable in
     sight does. ``late``: it was made after all optimizers, and the program does not change it by
     hand. ``thawed``: it was frozen when an optimizer was made, and the program has let it learn
@@ -133,7 +130,7 @@ class TrackedParameter(Record):
     waiting: bool = False
     loose: bool = False
     wanted: bool = False
-    held_by: tuple[int, ...] = ()
+    held_by: tuple[int | None, ...] = ()
     held_once: Place = None
     gone: bool = False
     late: bool = False
@@ -293,7 +290,9 @@ class Intake(Struct, frozen=True):
     ``node`` to it are of that call, which took the operand as a whole.  ``row``: of the operands
     without history that hold infinity and no NaN, together if there are two, the first row (all but
     the last index) of which every element is -inf.  ``rows`` are its own with NaN or infinity.
-    ``positive``: one of its elements is +inf, which no mask holds.
+    ``positive``: one of its elements is +inf, which no mask holds.  While the program runs, nodes
+    are told by their sequence numbers, and ``tensor`` gives the operand, if it still lives,
+    ``base`` what that is a view of, or itself.
     """
 
     node: int
@@ -306,6 +305,8 @@ class Intake(Struct, frozen=True):
     first: int | None = None
     row: tuple[int, ...] | None = None
     rows: BadRows | None = None
+    tensor: Any = None
+    base: Any = None
 
 
 class Freed(Struct, frozen=True):
@@ -321,15 +322,14 @@ class Freed(Struct, frozen=True):
 
 
 class Carried(Record):
-    """A call that took its own result of the step before as an operand, history and all: in so many
-    steps in a row.  Such a graph grows from step to step.  ``stored`` is where the result is given
-    to the ``variable`` that carries it over."""
+    """A ``variable`` that is given something at ``origin`` in each step, and keeps the graphs of so
+    many ``steps``: as a container of their results, or by the history of the last result, which
+    leads through the others."""
 
     origin: AnyPlace
-    function: str
-    times: int
-    variable: str = ""
-    stored: AnyPlace = None
+    variable: str
+    steps: int
+    is_container: bool = False
 
 
 class Alteration(Record):
@@ -440,6 +440,90 @@ class Stopped(SeenRecord, frozen=True):
     by: Literal["finding", "steps", "time", "rank"]
     seconds: Number | None = None
     ran_on: bool = False
+
+
+MistakeKind = Literal[
+    "dropped",
+    "step too soon",
+    "clip unused",
+    "clip elsewhere",
+    "clip scaled",
+    "stale graph",
+    "stale part",
+    "step alone",
+    "clip empty",
+]
+"""What was out of order: gradients dropped before a step; a step that finds none, between a forward
+pass and its backward; clipping that finds no gradient which a step will use, though there may be
+others that one will, or one that a GradScaler still has to divide; a step between a forward pass
+and its backward, or between a part of the pass and that; a step without any backward; clipping of
+what a generator gives that has been gone through before."""
+
+
+class MistakenCall(Record):
+    """Calls of a training loop at ``origin``, so many ``times``, that are out of order with the one
+    at ``other``, and about so many ``parameters``, at most; ``fine`` is how often the call was
+    where it belongs.
+    """
+
+    kind: MistakeKind
+    origin: Place
+    times: int = 1
+    parameters: int = 0
+    other: Place = None
+    fine: int = 0
+
+
+class StepEffect(Record):
+    """What the steps of one place changed of a sample of parameters, in half precision or at a tiny
+    rate: ``asked`` elements had a gradient, and ``still`` of these stayed as they were, in
+    ``looks`` steps.  ``cast`` is where the program gave the parameters that precision, or made the
+    optimizer where the rate is what is too small."""
+
+    origin: Place
+    dtype: str
+    looks: int = 0
+    asked: int = 0
+    still: int = 0
+    cast: Place = None
+
+
+class SpoiltParameter(Record):
+    """A parameter that a step made NaN or infinite: how many of its ``count`` elements, and the
+    2-norm of the finite gradient it had, where that was still there.  ``tensor`` gives the
+    parameter, if it still lives; ``leaf`` indexes ``graph.leaves`` when backward can reach it."""
+
+    name: str
+    leaf: int | None
+    dtype: str
+    nan: int
+    inf: int
+    count: int
+    gradient: Number | None = None
+    tensor: Any = None
+
+
+class Setting(Record):
+    """A setting of an optimizer; ``is_zero``: in the dtype of the parameter it is rounded to 0."""
+
+    name: str
+    value: Number
+    is_zero: bool = False
+
+
+class SpoilingStep(Record):
+    """A step of an optimizer that made NaN or infinity of finite parameters and finite gradients.
+
+    ``origin`` is where it stepped, ``made`` where the optimizer was made, ``call`` the number of
+    the backward call before.
+    """
+
+    optimizer: str
+    origin: Place
+    made: Place
+    call: int
+    parameters: tuple[SpoiltParameter, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
 
 class Watched(SeenRecord, frozen=True):

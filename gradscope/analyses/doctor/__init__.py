@@ -30,11 +30,10 @@ notice trouble, and to report that very step:
 
 In a run of at most five steps every call is looked at in full. In a longer one a call is when it is
 one of the first six of the line that calls backward, the 10th, 20th, 40th and so on; when the norm
-has jumped to ten times more or less than in any full look before, is beyond 1e15, or the graph has
-grown three times in a row by the same number of nodes; and when the program has come to a new
-place, with four calls after it. ``--thorough`` looks at all calls in full. What a brief look does
-not see is an overflow of float32 in the backward of an operation that is harmless else; the finding
-then says that the operation was not seen.
+has jumped to ten times more or less than in any full look before, or is beyond 1e15; and when the
+program has come to a new place, with four calls after it. ``--thorough`` looks at all calls in
+full. What a brief look does not see is an overflow of float32 in the backward of an operation that
+is harmless else; the finding then says that the operation was not seen.
 
 The steps of an optimizer and ``zero_grad`` are not watched call by call: which parameters a step
 changed shows in their version numbers. A closure that a step is given is the program's own, and

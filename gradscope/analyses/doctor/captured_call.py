@@ -132,10 +132,6 @@ class CapturedCall:
     held: list[torch.Tensor] = field(default_factory=list)
     unfinished: bool = False
 
-    def leaf_number(self, tensor: torch.Tensor) -> int | None:
-        """The index of a leaf in the graph's table of leaves."""
-        return self.leaf_numbers.get(tensor)
-
     @cached_property
     def parameters(self) -> dict[str, int]:
         """The ids of the tensors that modules in sight hold now, by their names."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.captured_call import CapturedCall
@@ -32,26 +33,15 @@ class _WaitingCase:
     before_accumulates: bool
 
 
-@dataclass
-class _LeftOut:
-    """Calls whose gradients were not finite, and that no step has used: the first, how many, and
-    all their places."""
+class _LeftOut(NamedTuple):
+    """Calls whose gradients were not finite, and that no step has used: the first, and how many."""
 
     first: _WaitingCase | None = None
     times: int = 0
-    places: set[int] = field(default_factory=set)
 
-    def add(self, known: _WaitingCase) -> None:
-        """Another one."""
-        self.first = self.first or replace(known, before=None)
-        self.times += 1
-        self.places.add(known.place)
-
-    def merge(self, others: _LeftOut) -> None:
-        """More of them."""
-        self.first = self.first or others.first
-        self.times += others.times
-        self.places |= others.places
+    def plus(self, first: _WaitingCase | None, times: int = 1) -> _LeftOut:
+        """With more of them."""
+        return _LeftOut(self.first or first, self.times + times)
 
 
 MOST_TOGETHER = 8
@@ -180,9 +170,9 @@ class CaseKeeper:
     def end(self, error: BaseException | None) -> None:
         """The program has ended, by an exception or not: what was waited for is decided."""
         if self._waiting is not None:
-            fate, place = self._bad.fate(), self._waiting.place
+            fate = self._bad.fate()
             # It may end before it comes to the line that drops them.
-            known = fate == "kept" and place in self._left_out.places | self._dropped.places
+            known = fate == "kept" and bool(self._left_out.times or self._dropped.times)
             self._decide(error is None and (fate == "gone" or known))
         self._confirm(self._bad.fate())
         self._take_left_out()
@@ -194,7 +184,7 @@ class CaseKeeper:
         if not is_left_out:
             self._confirm("used")
             return
-        self._dropped.add(waiting)
+        self._dropped = self._dropped.plus(replace(waiting, before=None))
         self._is_serious = False
         self.case, self._accumulates = waiting.before, waiting.before_accumulates
         # The next call of this line is its first one that counts.
@@ -211,7 +201,7 @@ class CaseKeeper:
         if fate == "used":
             self.case, self._is_serious = dropped.first.case, True
         else:
-            self._left_out.merge(dropped)
+            self._left_out = self._left_out.plus(*dropped)
 
     def _take_left_out(self) -> None:
         """Where hardly any step is made, nothing is learned."""

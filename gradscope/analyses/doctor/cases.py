@@ -4,11 +4,12 @@ result of a program that made none."""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 import torch
+from torch import nn
 
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.captured_call import (
@@ -21,7 +22,7 @@ from gradscope.analyses.doctor.captured_call import (
 from gradscope.analyses.doctor.carriers import carrier
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.saved_values import activities, freed_slots
-from gradscope.autograd.nodes import Walked, is_leaf, leaf_of
+from gradscope.autograd.nodes import Walked, is_leaf, leaf_of, walk
 from gradscope.autograd.nonfinite import Counts
 from gradscope.autograd.saved import is_packed
 from gradscope.autograd.tensors import TensorTable
@@ -36,7 +37,7 @@ from gradscope.graphing.roots import (
     nothing_requires_grad,
 )
 from gradscope.model.observations import Alteration, Freed, Intake, Observations
-from gradscope.model.report import BackwardPass, Graph, Node
+from gradscope.model.report import BackwardPass, Graph, Node, Origin
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import frames_from
 
@@ -58,13 +59,14 @@ def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
     """Everything about one call and its graph, as plain data."""
     made.complete()
     recorder = listener.recorder
-    frames = list(frames_from(made.call.frame, recorder.places))
-    scopes = Scopes.of_frames(frames)
+    scopes = Scopes.of_frames(frames_from(made.call.frame, recorder.places))
     assembler = Assembler(made.walked, recorder, scopes)
     graph, modules = assembler.graph(made.call.roots), assembler.module_names
-    origins = Origins(assembler.origins(), recorder.sources, recorder.places)
+    met = [(module, modules.path(place)) for module, place in recorder.modules.met()]
+    known = graph, assembler.origins(), made.walked, loose_modules(modules, met)
+    case = _case(listener, scopes, modules, *known)
+    origins = case.origins
     passed = made.passed(graph, origins.of_site(recorder.places.site_of(made.call.frame)))
-    names = Names(scopes, modules)
     changed, gone = made.changed, None
     alterations = list(_hooks(listener, made, graph, passed, origins))
     if made.failure is not None:
@@ -76,36 +78,44 @@ def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
         )
         if "a second time" in message(made.failure):
             gone = freed_slots(made.walked, recorder.freed.numbers(but_the_last=True))
-    met = [(module, modules.path(place)) for module, place in recorder.modules.met()]
-    seen = Observations(
+    case.held += listener.leaves.held()
+    case.passes = (passed,)
+    case.seen = Observations(
         changes=tuple(map(origins.told, changed)),
         activities=tuple(made.activities),
         saved=tuple(made.saved()),
-        intakes=tuple(_intakes(listener, origins, names, made.sequences)),
+        intakes=tuple(_intakes(listener, origins, case.names, made.sequences)),
         freed=() if gone is None else (_freed(listener, made, gone, origins),),
         functions=tuple(made.functions),
         alterations=tuple(alterations),
     )
-    return CapturedCall(
-        graph=_with_values(listener, graph, made.walked),
-        origins=origins,
-        names=names,
-        owners=owners_of(modules, loose_modules(modules, met)),
-        leaf_numbers=_numbered(made.walked),
-        held=[*made.leaves, *listener.leaves.used(), *listener.leaves.held()],
-        passes=(passed,),
-        seen=seen,
-    )
+    return case
 
 
-def _numbered(walked: Walked) -> TensorTable[int]:
-    """The leaves with their numbers in the graph's table."""
+def _case(
+    listener: DoctorListener,
+    scopes: Scopes,
+    modules: ModuleNames,
+    graph: Graph,
+    places: Iterable[Origin],
+    walked: Walked,
+    loose: Iterable[tuple[nn.Module, str]] = (),
+) -> CapturedCall:
+    """What is told of any graph, where these places are known, and these modules that no other
+    holds."""
     leaves = [leaf_of(node) for node in walked.nodes if is_leaf(node)]
-    found: TensorTable[int] = TensorTable(len(leaves))
+    numbers: TensorTable[int] = TensorTable(len(leaves))
     for number, leaf in enumerate(leaves):
         if leaf is not None:
-            found[leaf] = number
-    return found
+            numbers[leaf] = number
+    return CapturedCall(
+        graph=_with_values(listener, graph, walked),
+        origins=Origins(places, listener.recorder.sources, listener.recorder.places),
+        names=Names(scopes, modules),
+        owners=owners_of(modules, loose),
+        leaf_numbers=numbers,
+        held=[*(leaf for leaf in leaves if leaf is not None), *listener.leaves.used()],
+    )
 
 
 # ---------------------------------------------------------------- what was seen of its values
@@ -135,22 +145,21 @@ def _intakes(
     """The operands without history that were not finite."""
     made_in_order = sorted(sequences)
     for taken in listener.values_seen.taken:
-        told, tensor, base = taken.told, taken.tensor(), taken.base()
-        position = sequences.get(told.node)
+        tensor, base, position = taken.tensor(), taken.base(), sequences.get(taken.node)
         if position is None:
             continue
-        made = origins.of_place(-1 if told.made is None else told.made)
+        made = origins.of_place(-1 if taken.made is None else taken.made)
         for known in (tensor, base):
             if made is None and known is not None:
                 event = listener.recorder.events.made(known)
                 made = None if event is None else origins.of_site(event.site)
         yield msgspec.structs.replace(
-            told,
+            taken,
             node=position,
             name=names.of(tensor) or names.of(base),
             made=made,
             # Of the nodes of a call this graph need not hold all.
-            first=sequences[made_in_order[bisect_left(made_in_order, taken.first)]],
+            first=sequences[made_in_order[bisect_left(made_in_order, taken.first or 0)]],
         )
 
 
@@ -186,11 +195,7 @@ def _freed(listener: DoctorListener, made: Capture, position: int, origins: Orig
     frames = list(frames_from(made.call.frame, recorder.places))
     before = recorder.freed.numbers(but_the_last=True)
     found = carrier(made.walked, position, before, frames, recorder)
-    return origins.told(
-        Freed(position, site)
-        if found is None
-        else Freed(position, site, found.variable, found.stored, found.taken)
-    )
+    return origins.told(Freed(position, site, *(found or ())))
 
 
 # ---------------------------------------------------------------- a graph without a call
@@ -232,18 +237,10 @@ def result_case(
     # No backward call has told yet which cuts lead into this graph.
     listener.cuts.mark(sequences, [root])
     listener.broadcasts.mark([root])
-    leaves = [leaf for leaf in map(leaf_of, walked.nodes) if leaf is not None]
     modules = ModuleNames(scopes, listener.recorder.modules)
-    return CapturedCall(
-        graph=_with_values(listener, report.graph, walked),
-        origins=Origins(report.graph.origins, listener.recorder.sources, listener.recorder.places),
-        names=Names(scopes, modules),
-        owners=owners_of(modules, ()),
-        leaf_numbers=_numbered(walked),
-        passes=report.passes,
-        notes=[note],
-        held=[*leaves, *listener.leaves.used()],
-    )
+    case = _case(listener, scopes, modules, report.graph, report.graph.origins, walked)
+    case.passes, case.notes = report.passes, [note]
+    return case
 
 
 def _root(
@@ -283,11 +280,6 @@ def _nothing(listener: DoctorListener) -> NoGraph:
 
 def _empty_case(listener: DoctorListener, scopes: Scopes, note: str) -> CapturedCall:
     modules = ModuleNames(scopes, listener.recorder.modules)
-    return CapturedCall(
-        graph=Graph((), (), (), ()),
-        origins=Origins((), listener.recorder.sources, listener.recorder.places),
-        names=Names(scopes, modules),
-        owners=owners_of(modules, ()),
-        leaf_numbers=TensorTable(0),
-        notes=[note],
-    )
+    case = _case(listener, scopes, modules, Graph((), (), (), ()), (), walk(()))
+    case.notes = [note]
+    return case

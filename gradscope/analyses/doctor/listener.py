@@ -25,12 +25,12 @@ from gradscope.analyses.doctor.glances import (
     is_data,
     kind_of,
 )
-from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
-from gradscope.analyses.doctor.loops import CarriedHistories, GrowingContainers
+from gradscope.analyses.doctor.loops import CarriedHistories
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
+from gradscope.analyses.training.gradient_uses import Alterations, Reads
 from gradscope.analyses.training.leaves import DEEPCOPY, Leaves
 from gradscope.analyses.training.loop_calls import LoopCalls
 from gradscope.analyses.training.optimizers import Optimizers
@@ -87,15 +87,13 @@ class DoctorListener(Listener):
         self.compared_terms: ComparedTerms | None = None
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carried = CarriedHistories(recorder)
-        self.kept = GrowingContainers()
         self.leaves = Leaves(recorder, self.cuts.note_rewrapped)
         self.optimizers = Optimizers(recorder, self.leaves)
         self.mistaken_calls = self.optimizers.order.odd
         self.optimizers.on_step.append(self.lost_terms.note_step)
         self.reads = Reads(recorder, self.leaves)
         self.alterations = Alterations()
-        told = self.alterations.note_clipping, self.alterations.note_module_hook
-        self.loop_calls = LoopCalls(recorder, self.optimizers, *told)
+        self.loop_calls = LoopCalls(recorder, self.optimizers, self.alterations)
         self.changes = Changes(recorder)
         self._check_all = check_all
         self.derivatives: Derivatives | None = None
@@ -290,8 +288,6 @@ class DoctorListener(Listener):
         if call.in_graph or (self.recorder.modules.is_running and not in_place):
             self.leaves.note_use(call)
         self.values_seen.note(call)
-        if call.in_graph:
-            self.carried.note(call, briefly=self.light)
         self.broadcasts.note(call)
         self.cuts.note(call)
         if is_function:

@@ -4,8 +4,8 @@ Report, with the tensors that a program holds for learning.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 import torch
@@ -18,81 +18,66 @@ from gradscope.analyses.training.leaves import OFTEN, KnownLeaf, KnownOptimizer
 from gradscope.autograd.summary import metadata
 from gradscope.autograd.tensors import living
 from gradscope.graphing.gradient_table import GradientTable
-from gradscope.model.loop_observations import SpoilingStep
 from gradscope.model.observations import (
-    Carried,
     Cut,
     Failure,
     LostTerm,
     Observations,
     SkippedSteps,
+    SpoilingStep,
     Step,
     TrackedParameter,
 )
-from gradscope.model.plain import number
-from gradscope.model.studies import CallCheck
+from gradscope.model.plain import Number, number
 from gradscope.recording.wrappers import copies, in_flat_shards, parts_of
 
-R = TypeVar("R", Cut, LostTerm)
+
+class _Learner(NamedTuple):
+    """A tensor that is held for learning, what it is called, by which module it is known, and its
+    size now, where other ranks have it as well."""
+
+    tensor: torch.Tensor
+    name: str
+    owner: Owner | None
+    size: Number | None = None
 
 
-def learners(
-    listener: DoctorListener, case: CapturedCall, places: Sequence[int]
-) -> Iterator[TrackedParameter]:
-    """The parameters of the run, with the ``places`` of their optimizers; with their sizes now,
-    where other ranks have them as well."""
-    seen = _seen_parameters(listener, case, places)
-    return _sized(seen, listener) if listener.is_shared else (one for one, _ in seen)
-
-
-def _sized(
-    learners: Iterable[tuple[TrackedParameter, torch.Tensor | None]], listener: DoctorListener
-) -> Iterator[TrackedParameter]:
-    every = list(learners)
-    # Together, so that a device is waited for once.
-    table = GradientTable(limit=0)
-    # Of a tensor that is spread over ranks each holds another part.
-    spread = in_flat_shards(listener.recorder.modules.living_roots())
-    entries = [
-        0 if copies(tensor) or id(tensor) in spread else table.add_held(tensor)
-        for _, tensor in every
-    ]
-    measured = table.finish()
-    for (learner, _), entry in zip(every, entries, strict=True):
-        size = measured[entry].norm
-        yield learner if size is None else msgspec.structs.replace(learner, size=size)
-
-
-def _seen_parameters(
-    listener: DoctorListener, case: CapturedCall, places: Sequence[int]
-) -> Iterator[tuple[TrackedParameter, torch.Tensor | None]]:
-    leaves = listener.leaves
+def learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedParameter]:
+    """The parameters of the run, and what was taken for one."""
+    leaves, roots = listener.leaves, list(listener.recorder.modules.living_roots())
     optimized = leaves.optimized()
-    run = _Run(
-        listener,
-        case,
-        optimized,
-        {place: number for number, place in enumerate(places)},
-        set(_in_eval_mode(listener.recorder.modules.living_roots())),
-    )
     # A parameter that two modules share is one thing that learns.
-    told: set[int] = set()
+    found: dict[int, _Learner] = {}
     for owner in case.owners:
         # A module that the program only holds was not meant to learn in this run.
-        if not any(leaves.get(one).used >= 0 or id(one) in optimized for one, _ in owner.tensors):
-            continue
-        for tensor, name in owner.tensors:
-            if id(tensor) not in told and not (owner.plain and not _is_kept(leaves.get(tensor))):
-                told.add(id(tensor))
-                yield run.learner(tensor, name, owner), tensor
+        if any(leaves.get(one).used >= 0 or id(one) in optimized for one, _ in owner.tensors):
+            for tensor, name in owner.tensors:
+                if not owner.plain or _is_kept(leaves.get(tensor)):
+                    found.setdefault(id(tensor), _Learner(tensor, name, owner))
     for tensor in [*(tensor for tensor, _ in optimized.values()), *leaves.used()]:
-        if id(tensor) not in told and (tensor.requires_grad or id(tensor) in optimized):
-            told.add(id(tensor))
-            yield run.learner(tensor, name_of(listener, case, tensor), None), tensor
+        if id(tensor) not in found and (tensor.requires_grad or id(tensor) in optimized):
+            found[id(tensor)] = _Learner(tensor, name_of(listener, case, tensor), None)
+    every = list(found.values())
+    evaluated = set(_in_eval_mode(roots))
+    for one in _sized(every, roots) if listener.is_shared else every:
+        yield _told(listener, case, one, optimized, evaluated)
     for reference, read in listener.reads.vain.values():
         named = case.origins.told(read)
         named.name = case.names.of(reference()) or named.name
-        yield named, None
+        yield named
+
+
+def _sized(every: list[_Learner], roots: Iterable[nn.Module]) -> Iterator[_Learner]:
+    # Together, so that a device is waited for once.
+    table = GradientTable(limit=0)
+    # Of a tensor that is spread over ranks each holds another part.
+    spread = in_flat_shards(roots)
+    entries = [
+        0 if copies(one.tensor) or id(one.tensor) in spread else table.add_held(one.tensor)
+        for one in every
+    ]
+    measured = table.finish()
+    return (one._replace(size=measured[at].norm) for one, at in zip(every, entries, strict=True))
 
 
 def _in_eval_mode(roots: Iterable[nn.Module]) -> Iterator[int]:
@@ -114,69 +99,67 @@ def _is_stray(known: KnownLeaf, leaf: torch.Tensor) -> bool:
     return known.made >= 0 > known.born and not known.read and not leaf._version
 
 
-class _Run(NamedTuple):
-    """What the parameters of a run are told of with: those in optimizers, by id; the numbers of the
-    places that made optimizers; the ids of those in eval mode."""
+def _told(
+    listener: DoctorListener,
+    case: CapturedCall,
+    told: _Learner,
+    optimized: Mapping[int, tuple[torch.Tensor, KnownOptimizer]],
+    evaluated: Collection[int],
+) -> TrackedParameter:
+    """What is known of one parameter.
 
-    listener: DoctorListener
-    case: CapturedCall
-    optimized: Mapping[int, tuple[torch.Tensor, KnownOptimizer]]
-    numbers: Mapping[int, int]
-    evaluated: Collection[int]
-
-    def learner(self, tensor: torch.Tensor, name: str, owner: Owner | None) -> TrackedParameter:
-        """Tell what is known of one parameter."""
-        listener, case, leaves = self.listener, self.case, self.listener.leaves
-        known, of_place = leaves.get(tensor), case.origins.of_place
-        _, optimizer = self.optimized.get(id(tensor), (None, None))
-        has_stepped = listener.optimizers.any_stepped
-        is_waiting = optimizer is not None and not optimizer.stepped and has_stepped
-        made = known.place
-        if owner is not None and owner.module is not None:
-            # Not in the constructor of the layer, which is in order, but where that was called.
-            outside = leaves.made_outside(tensor, owner.module)
-            made = outside if outside >= 0 else made
-        event = listener.recorder.events.made(tensor) if made < 0 else None
-        held_by = sorted(self.numbers[at] for at in known.holders if at in self.numbers)
-        is_thawed = known.thawed is not None and tensor.requires_grad
-        return TrackedParameter(
-            name=name or name_of(listener, case, tensor) or known.name,
-            tensor=metadata(tensor),
-            requires_grad=tensor.requires_grad,
-            # A module that was made after the reported call is in no sight of that.
-            in_module=owner is not None or known.born >= 0,
-            in_optimizer=optimizer is not None if has_stepped or self.optimized else None,
-            leaf=case.leaf_number(tensor),
-            used=of_place(known.used),
-            made=case.origins.of_site(event.site) if event else of_place(made),
-            initialised=of_place(known.filled),
-            recorded=known.recorded,
-            derived=known.derived,
-            reached=known.reached > 0,
-            once=known.reached == 1,
-            # Before any optimizer has stepped they all wait, which says nothing of this one.
-            waiting=is_waiting,
-            loose=_is_stray(known, tensor) if owner is None else owner.loose,
-            wanted=known.wanted,
-            # What has no name is held by a library, as the parts of a sharded parameter are.
-            kept=bool(name) and _is_kept(known) and not leaves.is_edited(tensor),
-            held_by=tuple(held_by),
-            held_once=None if held_by else of_place(max(known.holders, default=-1)),
-            gone=optimizer is not None and owner is None and not case.names.of(tensor),
-            late=leaves.is_late(tensor) and not known.read,
-            thawed=is_thawed,
-            lazy=is_lazy(tensor),
-            thawed_at=None if known.thawed is None else of_place(known.thawed),
-            loaded=known.loaded,
-            evaluated=id(tensor) in self.evaluated,
-            handled=known.read or leaves.is_edited(tensor),
-            root=next((at for at, one in enumerate(case.owners) if one is owner), None),
-        )
-
-
-def _checked(listener: DoctorListener, case: CapturedCall, origins: Origins) -> Iterable[CallCheck]:
-    found = listener.derivatives
-    return () if found is None else found.told(case.seen.functions, origins)
+    Args:
+        listener, case: as for :func:`observations`.
+        told: the parameter.
+        optimized: those in optimizers, by id.
+        evaluated: the ids of those in eval mode.
+    """
+    tensor, name, owner, size = told
+    leaves = listener.leaves
+    known, of_place = leaves.get(tensor), case.origins.of_place
+    _, optimizer = optimized.get(id(tensor), (None, None))
+    has_stepped = listener.optimizers.any_stepped
+    made = known.place
+    if owner is not None and owner.module is not None:
+        # Not in the constructor of the layer, which is in order, but where that was called.
+        outside = leaves.made_outside(tensor, owner.module)
+        made = outside if outside >= 0 else made
+    event = listener.recorder.events.made(tensor) if made < 0 else None
+    held_by = tuple(of_place(at) for at in listener.optimizers.places() if at in known.holders)
+    return TrackedParameter(
+        name=name or name_of(listener, case, tensor) or known.name,
+        tensor=metadata(tensor),
+        requires_grad=tensor.requires_grad,
+        # A module that was made after the reported call is in no sight of that.
+        in_module=owner is not None or known.born >= 0,
+        in_optimizer=optimizer is not None if has_stepped or optimized else None,
+        leaf=case.leaf_numbers.get(tensor),
+        used=of_place(known.used),
+        made=case.origins.of_site(event.site) if event else of_place(made),
+        initialised=of_place(known.filled),
+        recorded=known.recorded,
+        derived=known.derived,
+        reached=known.reached > 0,
+        once=known.reached == 1,
+        # Before any optimizer has stepped they all wait, which says nothing of this one.
+        waiting=optimizer is not None and not optimizer.stepped and has_stepped,
+        loose=_is_stray(known, tensor) if owner is None else owner.loose,
+        wanted=known.wanted,
+        # What has no name is held by a library, as the parts of a sharded parameter are.
+        kept=bool(name) and _is_kept(known) and not leaves.is_edited(tensor),
+        held_by=held_by,
+        held_once=None if held_by else of_place(max(known.holders, default=-1)),
+        gone=optimizer is not None and owner is None and not case.names.of(tensor),
+        late=leaves.is_late(tensor) and not known.read,
+        thawed=known.thawed is not None and tensor.requires_grad,
+        thawed_at=None if known.thawed is None else of_place(known.thawed),
+        lazy=is_lazy(tensor),
+        loaded=known.loaded,
+        evaluated=id(tensor) in evaluated,
+        handled=known.read or leaves.is_edited(tensor),
+        root=next((at for at, one in enumerate(case.owners) if one is owner), None),
+        size=size,
+    )
 
 
 def observations(
@@ -184,74 +167,34 @@ def observations(
 ) -> Observations:
     """Everything there is to say, as of now."""
     origins, optimizers = case.origins, listener.optimizers
-    places = optimizers.places()
     cuts, lost_terms = cuts_and_terms(listener, case)
-    terms = listener.compared_terms
+    terms, derivatives = listener.compared_terms, listener.derivatives
     return msgspec.structs.replace(
         case.seen,
-        optimizers=tuple(map(origins.of_place, places)),
+        optimizers=tuple(map(origins.of_place, optimizers.places())),
         learners=tuple(
-            one for one in learners(listener, case, places) if one.history or not case.unfinished
+            one for one in learners(listener, case) if one.history or not case.unfinished
         ),
-        cuts=(*cuts, *cut_copies(listener, case)),
-        lost_terms=lost_terms,
+        cuts=tuple(cuts),
+        lost_terms=tuple(lost_terms),
         faint_terms=tuple(map(origins.told, terms.faint if terms else ())),
         cancelling_terms=tuple(map(origins.told, terms.cancelling if terms else ())),
         broadcasts=tuple(map(origins.told, listener.broadcasts.known.values())),
-        carried=tuple(_carried(listener, case.origins)),
+        carried=tuple(map(origins.told, listener.carried.known.values())),
         alterations=(*case.seen.alterations, *map(origins.told, listener.alterations.clipped())),
         steps=tuple(steps),
         skipped_steps=skipped_steps(listener, origins),
-        spoiling_steps=tuple(map(origins.told, spoiling_steps(listener, case))),
+        spoiling_steps=tuple(spoiling_steps(listener, case)),
         never_stepped=listener.never_stepped,
         effects=tuple(map(origins.told, optimizers.effects.known.values())),
         mistaken_calls=tuple(
             origins.told(one) for one in listener.mistaken_calls.known.values() if one.times
         ),
-        functions=tuple(_checked(listener, case, origins)),
+        functions=tuple(derivatives.told(case.seen.functions, origins) if derivatives else ()),
         zeroed=origins.of_place(listener.loop_calls.zeroed_at),
         failure=failure,
         averages=listener.averages,
     )
-
-
-def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:
-    for known in listener.carried.known.values():
-        if known.times:
-            # Once may be chance, and is seen in a full look only.
-            is_sure = known.times > 1
-            yield origins.told(known if is_sure else msgspec.structs.replace(known, stored=None))
-    keeper = listener.kept.keeper
-    if keeper is not None:
-        yield origins.told(keeper)
-
-
-def cuts_and_terms(
-    listener: DoctorListener, case: CapturedCall
-) -> tuple[tuple[Cut, ...], tuple[LostTerm, ...]]:
-    """All places that cut, in the order in which the program came to them, and those inside of
-    Functions; and the terms that were lost to the step after them."""
-    known = [one for one in listener.cuts.known.values() if one.feeds_graph or not one.inside]
-    known.sort(key=lambda one: one.inside)
-
-    def told(kind: type[R], records: Iterable[R]) -> tuple[R, ...]:
-        """These without what only the run needs."""
-        names = kind.__struct_fields__
-        plain = (kind(*(getattr(one, name) for name in names)) for one in records)
-        return tuple(map(case.origins.told, plain))
-
-    def names(leaves: Iterable[torch.Tensor]) -> tuple[str, ...]:
-        """What the program calls these leaves, each name once; those without one are left out."""
-        return tuple(dict.fromkeys(filter(None, (name_of(listener, case, one) for one in leaves))))
-
-    cuts: dict[Cut, Cut] = dict(zip(known, told(Cut, known), strict=True))
-    for of, cut in zip(known, cuts.values(), strict=True):
-        cut.leaves, cut.ways = names(of.behind()), names(living(of.learning.values()))
-    losses = listener.lost_terms.known
-    lost = told(LostTerm, losses)
-    for term, loss in zip(lost, losses, strict=True):
-        term.cut, term.leaves = cuts[loss.cut], names(living(loss.starved))
-    return tuple(cuts.values()), lost
 
 
 def name_of(listener: DoctorListener, case: CapturedCall, leaf: torch.Tensor) -> str:
@@ -269,18 +212,33 @@ def known_name(listener: DoctorListener, case: CapturedCall, leaf: torch.Tensor)
     return case.names.of(leaf) or used or recorder.modules.parameter_name(leaf)
 
 
-def cut_copies(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
-    """A copy is a cut, too: its result is a new leaf."""
-    for place, known in listener.leaves.copies.items():
-        names = [known_name(listener, case, leaf) for leaf, _ in known.originals.living()]
-        yield Cut(
-            origin=case.origins.of_place(place),
-            function="deepcopy",
-            reason="function",
-            leaves=tuple(dict.fromkeys(name for name in names if name)),
-            feeds_graph=known.reached,
-            itself=True,
-        )
+Namer = Callable[[DoctorListener, CapturedCall, torch.Tensor], str]
+
+
+def cuts_and_terms(
+    listener: DoctorListener, case: CapturedCall
+) -> tuple[list[Cut], list[LostTerm]]:
+    """All places that cut, in the order in which the program came to them, those inside of
+    Functions, and those that copy; and the terms that were lost to the step after them."""
+
+    def names(leaves: Iterable[torch.Tensor], known: Namer = name_of) -> tuple[str, ...]:
+        """What the program calls these leaves, each name once; those without one are left out."""
+        return tuple(dict.fromkeys(filter(None, (known(listener, case, one) for one in leaves))))
+
+    cuts: dict[Cut, Cut] = {}
+    known = (one for one in listener.cuts.known.values() if one.feeds_graph or not one.inside)
+    for cut in sorted(known, key=lambda one: one.inside):
+        told = {"leaves": names(cut.behind()), "ways": names(living(cut.learning.values()))}
+        # A report holds no tensor.
+        cuts[cut] = case.origins.told(cut, first=None, **told)
+    lost = [
+        case.origins.told(term, cut=cuts[term.cut], leaves=names(living(term.starved)))
+        for term in listener.lost_terms.known
+    ]
+    for copied in listener.leaves.copies.values():
+        originals = names((leaf for leaf, _ in copied.originals.living()), known_name)
+        cuts[copied] = case.origins.told(copied, leaves=originals)
+    return list(cuts.values()), list[LostTerm](lost)
 
 
 def skipped_steps(listener: DoctorListener, origins: Origins) -> SkippedSteps | None:
@@ -298,9 +256,9 @@ def spoiling_steps(listener: DoctorListener, case: CapturedCall) -> Iterator[Spo
     for step in listener.optimizers.spoiling.known.values():
         told = []
         for spoilt in step.parameters:
-            tensor = listener.optimizers.spoiling.tensor_of(spoilt)
+            tensor = spoilt.tensor()
             if tensor is not None:
-                name, leaf = known_name(listener, case, tensor), case.leaf_number(tensor)
+                name, leaf = known_name(listener, case, tensor), case.leaf_numbers.get(tensor)
                 spoilt = msgspec.structs.replace(spoilt, name=name, leaf=leaf)
             told.append(spoilt)
-        yield msgspec.structs.replace(step, parameters=tuple(told))
+        yield case.origins.told(step, parameters=tuple(told))

@@ -6,10 +6,8 @@ only, nothing of torch.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gradscope.model.observations import Step
 from gradscope.model.request import HANDFUL
@@ -38,9 +36,6 @@ JUMP = 10.0
 HUGE = 1e15
 """After gradients of this norm the next call is looked at in full: it may bring infinity."""
 
-GROWTHS = 3
-"""After a graph has grown so often in a row by the same number of nodes, too."""
-
 
 @dataclass
 class _Line:
@@ -53,8 +48,6 @@ class _Line:
     low: float = math.inf
     high: float = 0.0
     alarmed: bool = False
-    # One more than the differences that are asked for.
-    nodes: deque[int] = field(default_factory=lambda: deque(maxlen=GROWTHS + 1))
 
     @property
     def is_due(self) -> bool:
@@ -64,11 +57,6 @@ class _Line:
     def is_odd(self, norm: float) -> bool:
         """Whether a norm lies far from all those that were looked at in full before."""
         return self.high > 0 and (norm > JUMP * self.high or JUMP * norm < self.low)
-
-    def grows(self) -> bool:
-        """Whether the last graphs grew steadily."""
-        more = {after - before for before, after in itertools.pairwise(self.nodes)}
-        return len(self.nodes) > GROWTHS and len(more) == 1 and min(more) > 0
 
 
 class SamplingPolicy:
@@ -102,7 +90,6 @@ class SamplingPolicy:
         line = self._line(place)
         was_due = line.is_due
         line.calls += 1
-        line.nodes.append(step.nodes)
         line.looked += step.nodes if full else 0
         if line.looked >= MUCH:
             line.settled = max(LEAST, line.calls + new)
@@ -111,7 +98,7 @@ class SamplingPolicy:
         norm = 0.0 if step.norm is None else float(step.norm)
         odd = line.is_odd(norm)
         # `not norm < HUGE` holds for NaN as well.
-        line.alarmed = (odd and not full) or not norm < HUGE or line.grows()
+        line.alarmed = (odd and not full) or not norm < HUGE
         # A look that was not due shifts the range only where it found something odd: what grows
         # slowly is odd in the end, however many looks there are on the way.
         if full and (was_due or odd) and math.isfinite(norm):

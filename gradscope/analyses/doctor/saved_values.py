@@ -95,48 +95,36 @@ def _summary(
 
 
 def activities(walked: Walked) -> Iterator[Activity]:
-    """How active the activations of a graph are, and how steep its normalisations; to be read
-    before its buffers are freed."""
-    found: list[tuple[int, dict[str, torch.Tensor]]] = []
+    """How active the activations of a graph are; to be read before its buffers are freed."""
+    found: list[tuple[int, str, torch.Tensor]] = []
     for position, node in enumerate(walked.nodes):
+        if torch_name(node) not in _LOOKS:
+            continue
+        slot, kind, look = _LOOKS[torch_name(node)]
         try:
-            told = _look(node)
+            tensor = saved.value(node, slot)
+            if tensor is not None and is_small(tensor, MAX_ELEMENTS) and tensor.numel():
+                flags = look(node, tensor.detach())
+                if flags.numel():
+                    found.append((position, kind, flags.float().mean()))
         except (RuntimeError, AttributeError, TypeError):
             continue  # freed, changed in place, or of another torch: nothing to see
-        if told:
-            found.append((position, told))
     # On the device of the activation until now: who reads each would wait for each.
-    figures = iter(read_numbers([figure for _, told in found for figure in told.values()]))
-    for position, told in found:
-        yield Activity(position, **{name: number(next(figures)) for name in told})
+    figures = read_numbers([share for _, _, share in found])
+    for (position, kind, _), share in zip(found, figures, strict=True):
+        yield Activity(position, **{kind: number(share)})
 
 
-def _look(node: LiveNode) -> dict[str, torch.Tensor]:
-    """The figures of an :class:`Activity`, of a node that has any."""
-    op = torch_name(node)
-    if op in _LOOKS:
-        slot, look = _LOOKS[op]
-        tensor = saved.value(node, slot)
-        if tensor is None or not is_small(tensor, MAX_ELEMENTS) or not tensor.numel():
-            return {}
-        return look(node, tensor.detach())
-    return {}
-
-
-def _softmax(node: Any, result: torch.Tensor) -> dict[str, torch.Tensor]:
-    if not result.dim():
-        return {}
-    dim = node._saved_dim
+def _hot(node: Any, result: torch.Tensor) -> torch.Tensor:
+    """The rows of a softmax of which one element has nearly all; none where it is over one."""
     # Torch shows -1 as the unsigned number of the same bits.
-    dim = dim - 2**64 if dim >= 2**63 else dim
+    dim = node._saved_dim - 2**64 if node._saved_dim >= 2**63 else node._saved_dim
     # Over one element a softmax is always 1.
-    if result.size(dim) < 2:
-        return {}
+    if not result.dim() or result.size(dim) < 2:
+        return torch.empty(0)
     hot = result.amax(dim) > ONE_HOT
-    if _is_masked(node):
-        # A row of which the mask leaves one element is one-hot whatever the network does.
-        hot = hot[(result > 0).sum(dim) > 1]
-    return _flat(hot) if hot.numel() else {}
+    # A row of which the mask leaves one element is one-hot whatever the network does.
+    return hot[(result > 0).sum(dim) > 1] if _is_masked(node) else hot
 
 
 def _is_masked(node: LiveNode) -> bool:
@@ -149,55 +137,32 @@ def _is_masked(node: LiveNode) -> bool:
     return False
 
 
-def _clamp(node: Any, taken: torch.Tensor) -> dict[str, torch.Tensor]:
-    low, high = _bound(node, "min"), _bound(node, "max")
-    inside = torch.ones_like(taken, dtype=torch.bool)
-    if low is not None:
-        inside &= taken >= low
-    if high is not None:
-        inside &= taken <= high
-    return _flat(~inside)
-
-
-def _bound(node: Any, slot: str) -> Any:
-    """A bound of clamp: a number, or a tensor that the node saved."""
-    is_tensor = hasattr(type(node), f"_raw_saved_{slot}")
-    return saved.value(node, slot) if is_tensor else getattr(node, f"_saved_{slot}", None)
-
-
-def _units(active: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Return the share of units that are never active, where an activation is made of units."""
-    shares = _flat(~active)
+def _idle(active: torch.Tensor) -> torch.Tensor:
+    """The units that are never active; of what is not made of units, or of few samples, none is."""
     # Images have their channels second, everything else has its units last.
     channel = 1 if active.dim() >= 4 else active.dim() - 1
-    if active.dim() > 1 and active.numel() // active.size(channel) >= MIN_SAMPLES:
-        others = [dim for dim in range(active.dim()) if dim != channel]
-        shares["dead"] = (active.sum(others) == 0).float().mean()
-    return shares
+    if active.dim() < 2 or active.numel() // active.size(channel) < MIN_SAMPLES:
+        return torch.zeros(1)
+    return active.sum([dim for dim in range(active.dim()) if dim != channel]) == 0
 
 
-def _flat(flags: torch.Tensor) -> dict[str, torch.Tensor]:
-    return {"saturated": flags.float().mean()}
+_Look = Callable[[Any, torch.Tensor], torch.Tensor]
 
-
-_Look = Callable[[Any, torch.Tensor], dict[str, torch.Tensor]]
-
-_LOOKS: dict[str, tuple[str, _Look]] = {
-    "SigmoidBackward0": ("result", lambda _, result: _flat(result * (1 - result) < FLAT)),
-    "TanhBackward0": ("result", lambda _, result: _flat(1 - result * result < FLAT)),
-    "SoftmaxBackward0": ("result", _softmax),
-    "ReluBackward0": ("result", lambda _, result: _units(result > 0)),
-    "ThresholdBackward0": ("self", lambda node, taken: _units(taken > node._saved_threshold)),
-    "HardtanhBackward0": (
-        "self",
-        lambda node, taken: _units((taken > node._saved_min_val) & (taken < node._saved_max_val)),
+_LOOKS: dict[str, tuple[str, str, _Look]] = {
+    "SigmoidBackward0": ("result", "saturated", lambda _, result: result * (1 - result) < FLAT),
+    "TanhBackward0": ("result", "saturated", lambda _, result: 1 - result * result < FLAT),
+    "SoftmaxBackward0": ("result", "saturated", _hot),
+    "ReluBackward0": ("result", "dead", lambda _, result: _idle(result > 0)),
+    "ThresholdBackward0": (
+        *("self", "dead"),
+        lambda node, taken: _idle(taken > node._saved_threshold),
     ),
-    **dict.fromkeys(
-        ("ClampBackward0", "ClampBackward1", "ClampMinBackward0", "ClampMaxBackward0"),
-        ("self", _clamp),
+    "HardtanhBackward0": (
+        *("self", "dead"),
+        lambda node, taken: _idle((taken > node._saved_min_val) & (taken < node._saved_max_val)),
     ),
 }
-"""What is looked at of activations: a slot, and how its tensor is."""
+"""What is looked at of activations: a slot, and the parts of its tensor that pass nothing."""
 
 
 def freed_slots(walked: Walked, freed_before: set[int]) -> int | None:

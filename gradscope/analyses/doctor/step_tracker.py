@@ -15,12 +15,11 @@ from gradscope.analyses.doctor.carriers import StaleParts
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
 from gradscope.analyses.training.loop_order import ids_of
-from gradscope.analyses.training.used_gradients import MAX_HELD, Accumulating
+from gradscope.analyses.training.used_gradients import MAX_HELD
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.model.observations import Step
 from gradscope.model.plain import Number, number
-from gradscope.recording.places import frames_from
 from gradscope.recording.wrappers import shards
 
 # Torch's words for an input that is not in the graph.
@@ -35,9 +34,8 @@ class StepTracker:
     def __init__(self, listener: DoctorListener, log: StepLog) -> None:
         self._listener = listener
         self._log = log
-        self._accumulating = Accumulating(listener.leaves)
+        self._accumulating = listener.optimizers.accumulating
         self._shards: TensorTable[TensorRef] = TensorTable(MAX_HELD)
-        listener.optimizers.on_changed.append(self._accumulating.note_step)
         self._stale_parts = StaleParts(listener.recorder, listener.optimizers.order)
         self._last_sequence = 0
         self._reads = 0
@@ -67,7 +65,8 @@ class StepTracker:
         )
         log.add(step)
         if updates.changed:
-            self._note_kept(made)
+            listener.carried.end_step()
+        listener.carried.look(call.frame)
         if call.accumulates:
             self._note_start(made)
         listener.cuts.mark((node._sequence_nr() for node in made.nodes), call.roots)
@@ -82,15 +81,6 @@ class StepTracker:
             order.starts(made_by._sequence_nr(), place, made.leaves)
             if made.is_full:
                 self._stale_parts.look(made)
-
-    def _note_kept(self, made: Capture) -> None:
-        """The parameters were changed after the call before: what is kept of such steps?"""
-        listener = self._listener
-        listener.kept.end_step(self._last_sequence)
-        if listener.kept.is_time():
-            listener.kept.look(
-                frames_from(made.call.frame, listener.recorder.places), listener.recorder.sources
-            )
 
     def end(self, made: Capture) -> Step:
         """A call was made, and what it left has been measured; its entry."""
@@ -142,9 +132,9 @@ class StepTracker:
             listener.derivatives.end_step()
         if accumulates and backwards == 1:
             # What torch.autograd.grad did before was a part of a step.
-            listener.carried.known.clear()
+            listener.carried.start_anew()
         if accumulates or not backwards:
-            listener.carried.start_step(now)
+            listener.carried.end_call(now)
         self._last_sequence = now
         self._reads = listener.reads.of_leaves
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.autograd.function import BackwardCFunction
@@ -17,7 +17,6 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
 from gradscope.autograd.elements import has_memory, is_dense, is_ordinary, readable
-from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.summary import read_numbers, reducible, total_of
 from gradscope.autograd.tensors import (
@@ -37,9 +36,6 @@ MAX_PLAIN = 2_000
 
 MAX_KEPT = 20_000
 """Results that are remembered."""
-
-MAX_FINE = 200_000
-"""Nodes that are remembered for having a finite result."""
 
 MAX_TENSORS = 16
 """Results of one call that are checked, and operands that are looked at for where a NaN came
@@ -70,23 +66,6 @@ _record: Callable[[bool], None] = torch._C._set_grad_enabled
 _SUMMED = (torch.float32, torch.float64, torch.bfloat16)
 """Of these a glance reads the sum; one of float16 is soon infinite itself."""
 
-MAX_BEHIND = 1_000
-"""Nodes behind an operand that are searched for where its NaN came from."""
-
-
-class NonFiniteOperand(NamedTuple):
-    """An operand without history that held NaN or infinity when a call in the graph took it; and
-    the tensor of which it is a view, or itself.
-
-    What is told of it has the sequence number of a node and the number of a place, and no name yet;
-    ``first`` is the sequence number of the first node of that call.
-    """
-
-    told: Intake
-    first: int
-    tensor: TensorRef
-    base: TensorRef
-
 
 @dataclass
 class NonFiniteValues:
@@ -96,19 +75,18 @@ class NonFiniteValues:
     """
 
     counts: dict[tuple[int, int], Counts] = field(default_factory=dict)
-    taken: list[NonFiniteOperand] = field(default_factory=list)
+    taken: list[Intake] = field(default_factory=list)
     half: bool = False
     _plain: TensorTable[int] = field(default_factory=lambda: TensorTable(MAX_KEPT))
     _waiting: list[tuple[int, int, torch.Tensor]] = field(default_factory=list)
-    _fine: set[int] = field(default_factory=set)
     _left: int = MAX_PLAIN
     # Kept instead of computed, because every torch call of a step asks.
     is_clean: bool = True
     """Whether nothing is known that is not finite."""
 
-    def is_fine(self, out: Any, sequence: int) -> bool:
-        """Whether the result of this node is known to be finite at once: an ordinary tensor on the
-        CPU.  Nothing else is noted here."""
+    def is_fine(self, out: Any) -> bool:
+        """Whether the result of a node is known to be finite at once: an ordinary tensor on the
+        CPU."""
         if type(out) is not torch.Tensor or out.dtype not in _SUMMED or not out.is_cpu:
             return False
         records = torch.is_grad_enabled()
@@ -127,11 +105,7 @@ class NonFiniteValues:
             return False
         finally:
             _record(records)
-        if not math.isfinite(total):
-            return False
-        if len(self._fine) < MAX_FINE:
-            self._fine.add(sequence)
-        return True
+        return math.isfinite(total)
 
     def is_plain_fine(self, out: torch.Tensor, is_inside: bool) -> bool:
         """The same of a result without history; ``is_inside`` a custom Function all are read."""
@@ -180,7 +154,6 @@ class NonFiniteValues:
         """A backward call has been made: forget the step, keep what the data held before it."""
         self.counts.clear()
         self.taken.clear()
-        self._fine.clear()
         self.half = False
         self._waiting.clear()
         self._left = MAX_PLAIN
@@ -196,7 +169,7 @@ class NonFiniteValues:
         if isinstance(node, BackwardCFunction):
             return  # it may save what it likes, and not only operands
         sequence = node._sequence_nr()
-        if any(one.first <= sequence <= one.told.node for one in self.taken):
+        if any((one.first or 0) <= sequence <= one.node for one in self.taken):
             return  # its result was not finite either, so that its operands are known
         for slot, tensor in saved.values(node):
             if isinstance(tensor, RuntimeError) or requires_grad(tensor) or slot not in _OPERANDS:
@@ -215,8 +188,6 @@ class NonFiniteValues:
             self._wait(out)
             return
         counts = count(out)
-        if counts is None and len(self._fine) < MAX_FINE:
-            self._fine.add(call.sequence_range[1] - 1)
         node = grad_fn_of(out)
         if counts is None or node is None or len(self.counts) >= MAX_KEPT:
             return
@@ -243,8 +214,10 @@ class NonFiniteValues:
         for tensor, counts in plain:
             self._take(tensor, counts, sequence, call.sequence_range[0], row)
         for tensor, counts in found:
-            if grad_fn_of(tensor) is not None:
-                self._look_behind(tensor, counts)
+            # It may have come through a function that only passes things on, and was not read.
+            node = grad_fn_of(tensor)
+            if node is not None:
+                self.counts.setdefault((node._sequence_nr(), tensor.output_nr), counts)
 
     def _take(
         self,
@@ -260,29 +233,11 @@ class NonFiniteValues:
         made, (nan, inf, rows) = self._source(tensor), counts
         is_real = inf and not tensor.is_complex()
         positive = bool(is_real and reducible(tensor.detach()).isposinf().any())
-        size = tensor.numel()
-        told = Intake(sequence, "", nan, inf, positive, size, made, row=row, rows=rows)
-        self.taken.append(NonFiniteOperand(told, first, TensorRef(tensor), TensorRef(base)))
-
-    def _look_behind(self, tensor: torch.Tensor, counts: Counts) -> None:
-        """An operand may have come through functions that only pass things on: from where?"""
-        node: Any = grad_fn_of(tensor)
-        output = tensor.output_nr
-        for _ in range(MAX_BEHIND):
-            sequence = node._sequence_nr()
-            if sequence in self._fine or (sequence, output) in self.counts:
-                return
-            self.counts[sequence, output] = counts
-            behind = [target for target in node.next_functions if target[0] is not None]
-            for leaf in (leaf_of(target) for target, _ in behind):
-                bad = None if leaf is None else count(leaf)
-                if leaf is not None and bad is not None:
-                    self._take(leaf, bad, sequence, sequence)
-            # Infinity may have been put in right here, on purpose.
-            if len(behind) != 1 or is_leaf(behind[0][0]) or not counts[0]:
-                return
-            node, output = behind[0]
-            counts = counts._replace(rows=None)  # it may have had another shape
+        of_call = tensor.numel(), made, first, row
+        known = Intake(
+            sequence, "", nan, inf, positive, *of_call, rows, *map(TensorRef, (tensor, base))
+        )
+        self.taken.append(known)
 
     def _note_plain(self, call: TorchCall, out: torch.Tensor) -> None:
         source = self._first_source(call.operands[:MAX_TENSORS]) if self._plain else None

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from types import FrameType
 from typing import Any
 
+import msgspec
 import torch
 from torch import nn
 from torch.nn.modules import module as module_hooks
@@ -28,6 +29,7 @@ from gradscope.autograd.tensors import (
     requires_grad,
     storage_of,
 )
+from gradscope.model.observations import Cut
 from gradscope.patched import Original, Patched
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
@@ -113,12 +115,10 @@ class KnownLeaf:
         return self.born if self.born >= 0 else self.made
 
 
-@dataclass
-class Copies:
-    """Leaves that were copied at one place, and whether backward has reached a copy."""
+class KnownCopies(Cut, eq=False, gc=True):
+    """A place that has copied these leaves: a cut, for each copy is a new leaf."""
 
-    originals: TensorTable[bool] = field(default_factory=lambda: TensorTable(MAX_COPIED))
-    reached: bool = False
+    originals: TensorTable[bool] = msgspec.field(default_factory=lambda: TensorTable(MAX_COPIED))
 
 
 class Leaves:
@@ -135,7 +135,7 @@ class Leaves:
     def __init__(
         self, recorder: Recorder, on_rewrapped: Callable[[int, torch.Tensor, torch.Tensor], None]
     ) -> None:
-        self.copies: dict[int, Copies] = {}
+        self.copies: dict[int, KnownCopies] = {}
         self.optimizers_made = 0
         self._recorder = recorder
         self._on_rewrapped = on_rewrapped
@@ -247,7 +247,8 @@ class Leaves:
         """A leaf has been copied."""
         if not is_learned_leaf(original) or place < 0 or copy is original:
             return
-        self.copies.setdefault(place, Copies()).originals[original] = True
+        known = KnownCopies(place, "deepcopy", "function", itself=True)
+        self.copies.setdefault(place, known).originals[original] = True
         self.of(copy).copied = place
 
     def _note_age(self, leaf: torch.Tensor) -> None:
@@ -353,7 +354,7 @@ class Leaves:
             if known.reached < OFTEN:
                 known.reached += 1
                 if known.copied >= 0:
-                    self.copies[known.copied].reached = True
+                    self.copies[known.copied].feeds_graph = True
 
     def note_filled(self) -> None:
         """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint

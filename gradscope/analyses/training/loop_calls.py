@@ -23,6 +23,7 @@ from torch.amp import grad_scaler
 from torch.nn.utils import clip_grad
 from torch.optim import Optimizer
 
+from gradscope.analyses.training.gradient_uses import Alterations
 from gradscope.analyses.training.loop_order import ids_of
 from gradscope.analyses.training.optimizers import Optimizers
 from gradscope.autograd.isolation import is_captured, mode_removed
@@ -32,9 +33,6 @@ from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
 from gradscope.recording.wrappers import parameters_in
-
-OnClipped = Callable[[str, int, Any, Any], None]
-OnHooked = Callable[[str, int, Iterable[Any]], None]
 
 _CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
 _SCALED = grad_scaler.OptState.READY
@@ -117,21 +115,15 @@ class LoopCalls:
     Args:
         recorder: is asked for places, and aside while something is noted.
         optimizers: are told of each that is made.
-        on_clipped: told of a clipping to a norm: the function, its place, the norm that it found,
-            and the bound.
-        on_hooked: told of a backward hook on a module: the function, its place, what it is given.
+        alterations: are told of clipping to a norm, and of backward hooks on modules.
     """
 
     def __init__(
-        self,
-        recorder: Recorder,
-        optimizers: Optimizers,
-        on_clipped: OnClipped,
-        on_hooked: OnHooked,
+        self, recorder: Recorder, optimizers: Optimizers, alterations: Alterations
     ) -> None:
         self.zeroed_at = -1
         self.scaled_steps = ScaledSteps()
-        self._on_clipped, self._on_hooked = on_clipped, on_hooked
+        self._alterations = alterations
         self._recorder = recorder
         self._optimizers = optimizers
         self._order = optimizers.order
@@ -229,8 +221,11 @@ class LoopCalls:
     def _hooks(self, call: HeardCall) -> None:
         user = self._recorder.places.user_frame(call.frame)
         if user is not None:
-            given = (*call.args[1:], *call.kwargs.values())
-            self._on_hooked(call.name, self._recorder.places.number(user), given)
+            given, place = (
+                (*call.args[1:], *call.kwargs.values()),
+                self._recorder.places.number(user),
+            )
+            self._alterations.note_module_hook(call.name, place, given)
 
     def _clips(self, call: HeardCall) -> None:
         """Tell of a clipping; of its arguments one may be used up by that, and is given again."""
@@ -264,7 +259,7 @@ class LoopCalls:
         if place >= 0 and gradients:
             site = self._recorder.places.site(place)
             self._recorder.events.note_changed(gradients, call.name, site)
-            self._on_clipped(call.name, place, call.result, bound)
+            self._alterations.note_clipping(call.name, place, call.result, bound)
 
     def _scales(self, call: HeardCall) -> None:
         if len(call.args) < 2 or call.is_from_torch:

@@ -20,7 +20,7 @@ import torch
 from gradscope.analyses.training.leaves import is_gone
 from gradscope.analyses.training.used_gradients import BadGradients
 from gradscope.autograd.tensors import TensorTable
-from gradscope.model.loop_observations import MistakeKind, MistakenCall
+from gradscope.model.observations import MistakeKind, MistakenCall
 
 _sequence = torch._C._autograd._get_sequence_nr
 

@@ -21,6 +21,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from gradscope.analyses.training.leaves import KnownOptimizer, Leaves
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.analyses.training.step_effects import Sample, SpoilingSteps, StepEffects
+from gradscope.analyses.training.used_gradients import Accumulating
 from gradscope.autograd.isolation import is_captured, put_back, take_out
 from gradscope.autograd.originals import living_optimizers, parameters_of
 from gradscope.recording.recorder import Recorder
@@ -49,8 +50,8 @@ class Optimizers:
     ``order`` is what was seen of the order of the loop, ``effects`` what steps change, and
     ``spoiling`` NaN that they make; the last two are measured while it ``compares``.
 
-    ``on_step`` are told of the parameters of each that makes a step; ``on_changed`` of the tensors
-    that a step has changed.
+    ``on_step`` are told of the parameters of each that makes a step; ``accumulating`` is what
+    becomes of the gradients that it uses.
 
     Args:
         recorder: is off while a step is made.
@@ -63,7 +64,7 @@ class Optimizers:
         self.order = LoopOrder()
         self.any_stepped = False
         self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = []
-        self.on_changed: list[Callable[[Sequence[torch.Tensor]], None]] = []
+        self.accumulating = Accumulating(leaves)
         self._leaves = leaves
         self._recorder = recorder
         self._known: MutableMapping[Any, KnownOptimizer] = WeakIdKeyDictionary()
@@ -242,8 +243,7 @@ class Optimizers:
             self._recorder.events.note_changed(
                 changed, f"{type(step.optimizer).__name__}.step", site
             )
-            for told in self.on_changed:
-                told(changed)
+            self.accumulating.note_step(changed)
 
     def _place(self, frame: FrameType) -> int:
         return self._recorder.places.number_around(frame)

@@ -18,7 +18,7 @@ from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.originals import parameters_of
 from gradscope.autograd.summary import read_numbers, reducible, total_of
 from gradscope.autograd.tensors import TensorRef, TensorTable
-from gradscope.model.loop_observations import Setting, SpoilingStep, SpoiltParameter, StepEffect
+from gradscope.model.observations import Setting, SpoilingStep, SpoiltParameter, StepEffect
 from gradscope.model.plain import number
 
 MAX_ELEMENTS = 1_024
@@ -161,7 +161,6 @@ class SpoilingSteps:
     def __init__(self) -> None:
         self.known: dict[int | None, SpoilingStep] = {}
         self._before: dict[int, set[int]] = {}
-        self._tensors: dict[int, TensorRef] = {}
         self._calls = 0
         self._is_finite = True
 
@@ -203,14 +202,7 @@ class SpoilingSteps:
             known.settings = tuple(_settings(optimizer, spoilt[0][0]))
         # What later steps spoil may well be a consequence.
         if known.call == step.call:
-            for tensor, counts in spoilt:
-                told = _told(tensor, counts)
-                known.parameters += (told,)
-                self._tensors[id(told)] = TensorRef(tensor)
-
-    def tensor_of(self, spoilt: SpoiltParameter) -> torch.Tensor | None:
-        """The parameter itself, if it still lives."""
-        return self._tensors[id(spoilt)]()
+            known.parameters += tuple(_told(tensor, counts) for tensor, counts in spoilt)
 
 
 def not_finite(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, Counts]]:
@@ -235,7 +227,8 @@ def _told(tensor: torch.Tensor, counts: Counts) -> SpoiltParameter:
     if tensor.grad is not None and readable(tensor.grad):
         gradient = number(float(reducible(tensor.grad.detach()).double().norm()))
     dtype = str(tensor.dtype).removeprefix("torch.")
-    return SpoiltParameter("", None, dtype, counts.nan, counts.inf, tensor.numel(), gradient)
+    known = counts.nan, counts.inf, tensor.numel(), gradient, TensorRef(tensor)
+    return SpoiltParameter("", None, dtype, *known)
 
 
 def _settings(optimizer: Any, tensor: torch.Tensor) -> Iterator[Setting]:

@@ -39,7 +39,7 @@ Nothing speaks for it; to measure a norm, pass `float("inf")` as the limit.
 
 from __future__ import annotations
 
-from gradscope.model.loop_observations import MistakeKind, MistakenCall
+from gradscope.model.observations import MistakeKind, MistakenCall
 from gradscope.rules.facts import Facts
 from gradscope.rules.questions.optimizers import dropped
 from gradscope.rules.questions.wording import FEWEST, MistakeRule, MistakeWords

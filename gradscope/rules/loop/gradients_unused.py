@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.loop_observations import MistakeKind, MistakenCall
+from gradscope.model.observations import MistakeKind, MistakenCall
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.optimizers import Unstepped, unstepped
 from gradscope.rules.questions.wording import FEWEST, MistakeRule, MistakeWords

@@ -34,7 +34,7 @@ Where gradients of earlier parameters are meant, as in pipelines that train with
 
 from __future__ import annotations
 
-from gradscope.model.loop_observations import MistakenCall
+from gradscope.model.observations import MistakenCall
 from gradscope.rules.facts import Facts
 from gradscope.rules.questions.wording import FEWEST, MistakeRule, MistakeWords
 

@@ -84,7 +84,7 @@ def _never_used(facts: Facts) -> Iterable[FindingDraft]:
             facts,
             paths,
             learners,
-            order_of(facts, first) if unknown else first.made,
+            order_of(first) if unknown else first.made,
             (
                 f"{'were' if len(paths) > 1 else 'was'} never used in the watched steps, so "
                 f"no gradient reaches {'them' if len(paths) > 1 else 'it'}.",

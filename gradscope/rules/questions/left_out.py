@@ -74,7 +74,7 @@ def _replaced(facts: Facts, left: _Items) -> Evidence | None:
     old = next((known[item.name] for item in left if item.name in known), None)
     if old is None:
         return None
-    return Evidence(_REPLACED, order_of(facts, old), _AFTER)
+    return Evidence(_REPLACED, order_of(old), _AFTER)
 
 
 def _late(facts: Facts, left: _Items) -> Evidence | None:
@@ -85,7 +85,7 @@ def _late(facts: Facts, left: _Items) -> Evidence | None:
         words = f"made after the optimizer, and reached by 1 of {facts.seen.calls:,} backward calls"
         return Evidence(words, left[0].made, _ONCE)
     holder = next((item for item in facts.seen.learners if item.in_module and item.held_by), None)
-    place = None if holder is None else order_of(facts, holder)
+    place = None if holder is None else order_of(holder)
     return Evidence("made after the optimizer, which cannot hold it", place, _AFTER)
 
 
@@ -104,7 +104,7 @@ def _between(facts: Facts, left: _Items) -> Evidence | None:
         return None
     share = f"{len(held):,} of {len(learned):,} parameters"
     words = f"the optimizer holds {share}, of layers before it and after it"
-    return Evidence(words, order_of(facts, held[0]), _BOTH)
+    return Evidence(words, order_of(held[0]), _BOTH)
 
 
 def _beside(facts: Facts, left: _Items) -> Evidence | None:
@@ -123,7 +123,7 @@ def _beside(facts: Facts, left: _Items) -> Evidence | None:
         return None
     way = "what it makes goes through" if any(before) else "it is given what is made by"
     words = f"{way} another module, which the optimizer holds; it starts from random numbers"
-    return Evidence(words, order_of(facts, held[0]), _BOTH)
+    return Evidence(words, order_of(held[0]), _BOTH)
 
 
 def _is_beside(left: _Items, held: _Items) -> bool:
@@ -152,7 +152,7 @@ def _after(facts: Facts, left: _Items) -> Evidence | None:
         return None
     before = f"the optimizer holds {count(len(held), 'parameter')} before it"
     words = f"it is the last layer before the loss, starts from random numbers, and {before}"
-    return Evidence(words, order_of(facts, held[0]), _BOTH)
+    return Evidence(words, order_of(held[0]), _BOTH)
 
 
 def _shares(facts: Facts) -> tuple[_Items, _Items, _Items]:

@@ -19,7 +19,7 @@ from gradscope.rules.questions.ops import (
     FILLS,
     GROWING,
     MEETING,
-    MOVING,
+    PASSING,
     is_attention,
     is_maskable,
 )
@@ -68,11 +68,11 @@ class ForwardSources:
         return self.nan[node] or self.inf[node]
 
     def _look_through(self) -> None:
-        """What an operation moved, an operand of it held: infinity that is meant as a mask is read
-        no further down than by what makes NaN of it."""
+        """What an operation passed on, an operand of it held: what does only that is not read, nor
+        is infinity that is meant as a mask, but by what makes NaN of it."""
         facts = self.facts
         for node in range(len(self.nan)):
-            if not self.bad(node) or facts.op(node) not in MOVING or node in self.intakes:
+            if not self.bad(node) or facts.op(node) not in PASSING or node in self.intakes:
                 continue
             below = list(facts.below(node))
             fills = [one for one in below if facts.op(one) in FILLS]
@@ -164,11 +164,23 @@ class ForwardSources:
 
     def _result_of(self, node: int) -> int:
         """The result with NaN of the composite call in which a node lies, or the node itself."""
+        return next((one for one in self._upwards(node) if self.nan[one]), node)
+
+    def counted(self, node: int) -> int:
+        """The node whose result was counted: of a composite call that of the last."""
+        nodes = self.facts.graph.nodes
+        for one in self._upwards(node):
+            if any(out is not None and (out.nan or out.inf) for out in nodes[one].outputs):
+                return one
+        return node
+
+    def _upwards(self, node: int) -> Iterable[int]:
+        """A node and those above it that the same call made, the nearest first."""
 
         def same(one: int) -> list[int]:
             return [above for above in self.facts.above(one) if self._same_call(above, node)]
 
-        return next((above for above in walk(same(node), same) if self.nan[above]), node)
+        return walk([node], same, nearest=True)
 
     def way(self, node: int) -> list[int]:
         """From a source up to a root along what is not finite, without the source itself."""
@@ -294,9 +306,9 @@ def amounts(nan: int, inf: int) -> list[str]:
     return [f"{nan:,} NaN"] * (nan > 0) + [f"{inf:,} infinite"] * (inf > 0)
 
 
-def counts(facts: Facts, nodes: list[int]) -> list[str]:
+def counts(forward: ForwardSources, nodes: list[int]) -> list[str]:
     """How many elements of a result are not finite: ``Log: 14 of 256 elements infinite``."""
-    node = _counted(facts, nodes[0])
+    facts, node = forward.facts, forward.counted(nodes[0])
     lines = [
         f"{facts.op(node)}: {', '.join(amounts(output.nan, output.inf))} of "
         f"{count(elements(output.shape), 'element')}, {output.dtype}{in_rows([output.rows])}"
@@ -308,22 +320,9 @@ def counts(facts: Facts, nodes: list[int]) -> list[str]:
     return lines
 
 
-def _counted(facts: Facts, node: int) -> int:
-    """The node whose result was counted: of a composite call that of the last."""
-    nodes = facts.graph.nodes
-
-    def onwards(one: int) -> list[int]:
-        return [up for up in facts.above(one) if nodes[up].origin == nodes[node].origin]
-
-    for one in walk([node], onwards, nearest=True):
-        if any(out is not None and (out.nan or out.inf) for out in nodes[one].outputs):
-            return one
-    return node
-
-
-def aftermath(facts: Facts, forward: ForwardSources) -> str:
+def aftermath(forward: ForwardSources) -> str:
     """What became of the loss, and of how many results before it."""
-    loss = facts.loss
+    loss = forward.facts.loss
     said = f"the loss is {loss}, " if isinstance(loss, str) else ""
     return f"{said}{count(forward.affected, 'node')} on the way to it not finite"
 

@@ -47,6 +47,12 @@ MOVING = VIEWS | _family(
 )
 """Their results hold only numbers of their operands."""
 
+PASSING = MOVING | _family(
+    "Relu LeakyRelu Elu Gelu Silu Mish Softplus Sigmoid LogSigmoid Tanh Hardtanh Hardsigmoid "
+    "Hardswish Clamp ClampMin ClampMax Threshold Neg Abs NativeDropout"
+)
+"""Their results are finite where their operands are."""
+
 STEPS = _family("Round Sign Sgn Floor Ceil Trunc Heaviside Fix RoundDecimals FloorDivide")
 
 

@@ -10,15 +10,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from gradscope.model.loop_observations import MistakenCall
-from gradscope.model.observations import Cut, Location, TrackedParameter
+from gradscope.model.observations import Cut, Location, MistakenCall, TrackedParameter
 from gradscope.rules.facts import Facts
 from gradscope.words import count, joined, listed, ranked
 
 
-def order_of(facts: Facts, held: TrackedParameter) -> int | None:
+def order_of(held: TrackedParameter) -> int | None:
     """The line that made the optimizer which holds this."""
-    return facts.seen.optimizers[held.held_by[0]] if held.held_by else held.held_once
+    return held.held_by[0] if held.held_by else held.held_once
 
 
 def is_idle(item: TrackedParameter) -> bool:
@@ -32,10 +31,10 @@ def replacements(facts: Facts) -> dict[str, TrackedParameter]:
     old = [item for item in facts.seen.learners if item.gone and is_idle(item)]
     # What is read from a file, or converted, is known from its first use on only.
     alive = {
-        number
+        place
         for one in facts.seen.learners
         if not (one.gone and one.in_module and is_idle(one))
-        for number in one.held_by
+        for place in one.held_by
     }
     gone = {id(one) for one in old if one.held_by and alive.isdisjoint(one.held_by)}
     found: dict[str, TrackedParameter] = {}
@@ -58,12 +57,12 @@ def _is_match(new: TrackedParameter, old: TrackedParameter) -> bool:
 
 def twin_optimizers(facts: Facts) -> tuple[int | None, int | None] | None:
     """The lines that make two optimizers which hold the same."""
-    members: dict[frozenset[str], int] = {}
-    for number, origin in enumerate(facts.seen.optimizers):
-        names = frozenset(one.name for one in facts.seen.learners if number in one.held_by)
-        other = members.setdefault(names, number)
-        if names and origin != facts.seen.optimizers[other]:
-            return facts.seen.optimizers[other], origin
+    members: dict[frozenset[str], int | None] = {}
+    for place in facts.seen.optimizers:
+        names = frozenset(one.name for one in facts.seen.learners if place in one.held_by)
+        other = members.setdefault(names, place)
+        if names and place != other:
+            return other, place
     return None
 
 

@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, NamedTuple
 
-from gradscope.model.loop_observations import MistakeKind, MistakenCall
-from gradscope.model.observations import Failure
+from gradscope.model.observations import Failure, MistakeKind, MistakenCall
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.rule import Rule
 from gradscope.words import count, first_line

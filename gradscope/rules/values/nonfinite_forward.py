@@ -85,7 +85,7 @@ class NonfiniteForward(Rule):
             yield _left_out(facts, forward, nodes, takers[nodes[0]])
         hidden = (node.id for node in facts.graph.nodes if forward.hides_overflow(node.id))
         for nodes in list(facts.by_place(hidden).values())[:1]:
-            yield _hidden(facts, nodes)
+            yield _hidden(facts, forward, nodes)
 
 
 def _born(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDraft:
@@ -101,8 +101,8 @@ def _born(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDra
         node,
         evidence=(
             *_masked_rows(facts, forward, node, result),
-            *counts(facts, nodes),
-            aftermath(facts, forward),
+            *counts(forward, nodes),
+            aftermath(forward),
             *_way(facts, forward, result),
         ),
         why=advice.why,
@@ -121,7 +121,7 @@ def _left_out(facts: Facts, forward: ForwardSources, nodes: list[int], taker: in
         node,
         evidence=(
             *_masked_rows(facts, forward, node, nodes[0]),
-            *counts(facts, nodes),
+            *counts(forward, nodes),
             f"backward of {facts.words(taker)} multiplies it by its gradient",
             turned(facts, taker),
         ),
@@ -131,11 +131,11 @@ def _left_out(facts: Facts, forward: ForwardSources, nodes: list[int], taker: in
     )
 
 
-def _hidden(facts: Facts, nodes: list[int]) -> FindingDraft:
+def _hidden(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDraft:
     return facts.warning(
         f"{facts.words(nodes[0])} overflows in float16, and nobody notices.",
         nodes[0],
-        evidence=(*counts(facts, nodes), "the loss is finite all the same"),
+        evidence=(*counts(forward, nodes), "the loss is finite all the same"),
         why=f"{OF_HALF.why} What comes after turns infinity into a finite number, as 1/inf is 0: "
         "the result says nothing of what went in, and no gradient gets past.",
         remedy="Compute this part in float32 (`x.float()`) and cast the result back.",

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.loop_observations import SpoilingStep, SpoiltParameter
+from gradscope.model.observations import SpoilingStep, SpoiltParameter
 from gradscope.rules.facts import Facts, FindingDraft, short
 from gradscope.rules.questions.nonfinite import amounts
 from gradscope.rules.rule import Rule
