@@ -344,7 +344,7 @@ class Assembler:
         return msgspec.structs.replace(backward, hooks=tuple(hooks))
 
     def _hook_on(self, *tensors: Any) -> str:
-        from gradscope.recording.failed import codes_of
+        from gradscope.recording.hook_codes import codes_of
 
         found = (getattr(one, "_backward_hooks", None) or {} for one in tensors)
         # A leaf is held by its variable, too.

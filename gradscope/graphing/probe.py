@@ -10,7 +10,7 @@ import datetime
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import torch
@@ -40,9 +40,6 @@ from gradscope.recording.compiler import Eager
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.words import VERSION, count, either, speaks_python
-
-if TYPE_CHECKING:
-    from gradscope.recording.failed import FailedCall
 
 EVERYTHING = 10_000_000
 """With ``--values``: elements a tensor, and in all, whose values are kept."""
@@ -154,12 +151,6 @@ class Probe:
         if failure is None:
             return passed, []
         return passed, self._blamed(failure, frees=not watched.call.retain_graph)
-
-    def end_in(self, failed: FailedCall) -> None:
-        """Put a call that raised above the graph, whose roots are what went into it."""
-        from gradscope.graphing.blame import with_raised
-
-        self.graph = with_raised(self.graph, failed, self._recorder, self._assembler.origin)
 
     def names_of(self, leaf: torch.Tensor) -> list[str]:
         """What the program calls a leaf, which need not be one of the graph."""

@@ -17,7 +17,6 @@ from gradscope.autograd.isolation import grads_preserved
 from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.tensors import grad_fn_of, requires_grad
 from gradscope.errors import CaptureError, RootError, described
-from gradscope.graphing.blame import failed_call, gone, operands, told
 from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import (
@@ -91,25 +90,12 @@ class OwnLook:
             # Who is asked for a gradient has to know of what.
             raise type(error)(error.what, *error.hints, *notes) from None
 
-    def of_failed(
-        self, scopes: Scopes, error: BaseException, calls: int, probe: Callable[..., Probe]
-    ) -> Report | None:
-        """The graph that a program had made when it failed; None where it had none.
-
-        ``probe(roots, scopes)`` walks one.
-        """
+    def of_failed(self, scopes: Scopes, error: BaseException, calls: int) -> Report | None:
+        """The graph that a program had made when it failed; None where it had none."""
         request, recorder = self._request, self._recorder
         ended = f"the program ended with {type(error).__name__}"
         if calls < (request.call or 0):
             ended += f" before backward call {request.call}"
-        failed = failed_call(recorder, error)
-        if failed is not None and failed.operands and request.root is None is request.study:
-            graph = probe(operands(failed), scopes)
-            graph.end_in(failed)
-            notes = [f"{ended}, raised by {told(failed, recorder)}: ✖ in the graph"]
-            if gone(failed):
-                notes.append("of temporary results in that call only the last step is known")
-            return graph.report(notes=notes)
         last, what = last_made(recorder), "the last result it had made by then"
         if request.root is not None:
             named = named_root(request.root, scopes, recorder)

@@ -245,7 +245,7 @@ class Watcher:
                 else:
                     own = self.recorder.places.own_frames(frames)
                     scopes = Scopes.of_frames(own)
-                    self.report = self._own.of_failed(scopes, error, self.calls, self._probe)
+                    self.report = self._own.of_failed(scopes, error, self.calls)
             self._await()
             self._complete()
         # Torch's words for a backward call that has nowhere to go.
