@@ -150,7 +150,7 @@ def read(gradient: torch.Tensor, keep: int = SMALL) -> tuple[GradientInfo, Seque
     if layout == "strided":
         info, values = read_ordinary(still, keep)
     else:
-        info, values = size_of_many(still, name_of(gradient.dtype), layout), None
+        info, values = _size_of_many(still, name_of(gradient.dtype), layout), None
     # The rows of what is stored, or of the part that is here, are not those of the tensor.
     return (info if info.rows is None else msgspec.structs.replace(info, rows=None)), values
 
@@ -160,7 +160,7 @@ def read_ordinary(gradient: torch.Tensor, keep: int) -> tuple[GradientInfo, Sequ
     still = gradient.detach() if requires_grad(gradient) else gradient
     dtype = name_of(still.dtype)
     if still.numel() > keep:
-        return size_of_many(still, dtype), None
+        return _size_of_many(still, dtype), None
     flat = flat_values(still)
     info = _size_of_few(flat, 2 if still.is_complex() else 1, dtype)
     if info.state == "non-finite":
@@ -231,29 +231,27 @@ def _size_of_few(flat: Sequence[float], step: int, dtype: str) -> GradientInfo:
     )
 
 
-def size_of_many(
-    still: torch.Tensor, dtype: str, layout: str = "strided", norm: float | None = None
-) -> GradientInfo:
+def _size_of_many(still: torch.Tensor, dtype: str, layout: str = "strided") -> GradientInfo:
     """The state and size of a tensor, by reductions of torch; ``dtype`` and ``layout`` are those of
-    the gradient that it stands for, ``norm`` what it has in its own dtype, where that is known."""
-    if still.dtype not in WIDE:
+    the gradient that it stands for."""
+    if still.dtype not in _WIDE:
         # The square of 300 is infinite in float16, and float8 has no norm at all.
         still = still.to(torch.complex64 if still.is_complex() else torch.float32)
-    norm = norm_of(still) if norm is None else norm
+    norm = norm_of(still)
     if is_exact(norm, still):
         return GradientInfo("finite", norm=norm, dtype=dtype, layout=layout)
-    if still.dtype in WIDER and not math.isnan(norm):
+    if still.dtype in _WIDER and not math.isnan(norm):
         # The squares of float32 underflow and overflow long before those of float64, which have
         # room for all of them.
-        norm = torch.linalg.vector_norm(still, dtype=WIDER[still.dtype]).item()
+        norm = torch.linalg.vector_norm(still, dtype=_WIDER[still.dtype]).item()
         if math.isfinite(norm):
             return GradientInfo("finite" if norm else "zero", norm=norm, dtype=dtype, layout=layout)
     return _size_by_elements(still.abs(), dtype, layout)
 
 
-WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
-WIDE = frozenset([*WIDER, *WIDER.values()])
-_REDUCED = WIDE | {torch.float16, torch.bfloat16}
+_WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+_WIDE = frozenset([*_WIDER, *_WIDER.values()])
+_REDUCED = _WIDE | {torch.float16, torch.bfloat16}
 
 
 def _size_by_elements(size: torch.Tensor, dtype: str, layout: str) -> GradientInfo:

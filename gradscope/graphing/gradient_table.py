@@ -17,32 +17,10 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 
-from gradscope.autograd.elements import (
-    has_data,
-    is_ordinary,
-    is_plain,
-)
+from gradscope.autograd.elements import has_data, is_plain
 from gradscope.autograd.isolation import fault_of, functions_off
-from gradscope.autograd.numbers import (
-    MANY,
-    SMALL,
-    SURE,
-    count_by_size,
-    histogram_of,
-    plain,
-    vector_norm,
-)
-from gradscope.autograd.summary import (
-    WIDE,
-    WIDER,
-    dense,
-    flat_values,
-    name_of,
-    read,
-    size_of_many,
-    state_of,
-    unreadable,
-)
+from gradscope.autograd.numbers import SMALL, count_by_size, histogram_of, plain
+from gradscope.autograd.summary import dense, flat_values, name_of, read, state_of, unreadable
 from gradscope.errors import Fault
 from gradscope.model.plain import number
 from gradscope.model.report import GradientInfo
@@ -104,8 +82,6 @@ class GradientTable:
         # By entry: each device has its own backward thread, and they call hooks at the same time.
         self._table = {NOT_REACHED: GradientInfo("not reached"), NONE: GradientInfo("none")}
         self._entries = count(len(self._table))
-        self._quick: frozenset[torch.dtype] = frozenset() if histograms else WIDE
-        self._is_tiny = False
         self._keep = keep
         self._left = limit
         self._histograms = histograms
@@ -138,40 +114,12 @@ class GradientTable:
     def add_hidden(self, gradient: torch.Tensor) -> int:
         """As :meth:`add`, inside of :func:`functions_off`."""
         try:
-            if self._is_quick(gradient):
-                return self.append(self._size(gradient, name_of(gradient.dtype)))
             with self._lock:
                 return self._read(gradient)
         except Exception as error:
             # This runs inside the program's backward, which must not fail because of us.
             self.note_fault(error)
             return self.append(unreadable(gradient))
-
-    def _is_quick(self, gradient: torch.Tensor) -> bool:
-        """Whether only a norm is read, as of nearly all: without a step that can be spared."""
-        # The class first: one of the program may answer the rest by code of its own.
-        return (
-            type(gradient) is torch.Tensor
-            and self._keep < gradient.numel() < MANY
-            and gradient.dtype in self._quick
-            and gradient.is_cpu
-            and not gradient.requires_grad
-            and is_ordinary(gradient)
-        )
-
-    def _size(self, still: torch.Tensor, dtype: str) -> GradientInfo:
-        # Where gradients vanish one after the other needs float64, and is read in that at once.
-        wider = WIDER.get(still.dtype) if self._is_tiny else None
-        norm = (vector_norm(still, dtype=wider) if wider else vector_norm(still)).item()
-        if SURE < norm < math.inf:
-            self._is_tiny = False
-            return GradientInfo("finite", norm=norm, dtype=dtype)
-        if wider is None:
-            self._is_tiny = norm < SURE
-            return size_of_many(still, dtype, norm=norm)
-        if math.isfinite(norm):
-            return GradientInfo("finite" if norm else "zero", norm=norm, dtype=dtype)
-        return size_of_many(still, dtype)
 
     def append(self, info: GradientInfo) -> int:
         """An entry for what is known already."""
