@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import count, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import torch
@@ -20,7 +20,7 @@ import torch
 from gradscope.autograd.elements import has_data, is_plain
 from gradscope.autograd.isolation import fault_of, functions_off
 from gradscope.autograd.numbers import SMALL, count_by_size, histogram_of, plain
-from gradscope.autograd.summary import dense, flat_values, name_of, read, state_of, unreadable
+from gradscope.autograd.summary import dense, name_of, read, state_of, unreadable
 from gradscope.errors import Fault
 from gradscope.model.plain import number
 from gradscope.model.report import GradientInfo
@@ -51,13 +51,13 @@ MAX_VALUES = 32_768
 
 
 class _Queued(NamedTuple):
-    """Reductions that a device has been asked for about the gradient of one entry, and the small
-    tensor whose values are kept."""
+    """What a device has been asked for about the gradient of one entry: its norm, the largest
+    element, how many are NaN and infinite, and then its values, or counts of its elements by size.
+    """
 
     entry: int
-    statistics: torch.Tensor
-    values: torch.Tensor | None
-    bars: torch.Tensor | None
+    numbers: torch.Tensor
+    has_values: bool
     elements: int
 
 
@@ -162,66 +162,59 @@ class GradientTable:
         """Wait for the devices, so that all that is not finite is among ``bad``."""
         by_device: dict[torch.device, list[_Queued]] = {}
         for queued in self._pending:
-            by_device.setdefault(queued.statistics.device, []).append(queued)
+            by_device.setdefault(queued.numbers.device, []).append(queued)
         for waiting in by_device.values():
-            # One read a device, however many gradients it has; another for bars.
-            rows = _read_together(queued.statistics for queued in waiting)
-            counts = _read_together(queued.bars for queued in waiting)
-            for queued, row, bars in zip(waiting, rows, counts, strict=True):
-                info = _filled(self._table[queued.entry], row or [])
-                self._table[queued.entry] = _counted(info, bars, queued.elements)
-                if info.state == "non-finite":
-                    self.bad.add(queued.entry)
-                if queued.values is not None:
-                    self._values[queued.entry] = flat_values(queued.values)
+            # One read a device, however many gradients it has.
+            numbers = iter(torch.cat([queued.numbers for queued in waiting]).tolist())
+            for queued in waiting:
+                self._note(queued, *islice(numbers, queued.numbers.numel()))
         self._pending.clear()
+
+    def _note(
+        self, queued: _Queued, norm: float, absmax: float, nan: float, inf: float, *more: float
+    ) -> None:
+        info = msgspec.structs.replace(
+            self._table[queued.entry],
+            state=state_of(absmax),
+            norm=number(norm),
+            absmax=number(absmax),
+            nan=int(nan),
+            inf=int(inf),
+        )
+        if queued.has_values:
+            self._values[queued.entry] = more
+        elif more:
+            info = _counted(info, [*map(int, more)], queued.elements)
+        self._table[queued.entry] = info
+        if info.state == "non-finite":
+            self.bad.add(queued.entry)
 
     def _queue(self, gradient: torch.Tensor, keep: int) -> int:
         still = gradient.detach()
         # In float64 small ones are exact; of large ones only the norm is added up in it, whose
         # squares would underflow and overflow, since many accelerators are slow at it.
         size = still.abs().to(torch.float64 if still.numel() <= keep else torch.float32)
-        statistics = torch.stack(
-            [
-                torch.linalg.vector_norm(size, dtype=torch.float64),
-                (size.amax() if size.numel() else size.sum()).double(),
-                (size != size).sum().double(),
-                (size == math.inf).sum().double(),
-            ]
+        statistics = (
+            torch.linalg.vector_norm(size, dtype=torch.float64),
+            size.amax() if size.numel() else size.sum(),
+            (size != size).sum(),
+            (size == math.inf).sum(),
         )
-        values = still.clone() if 0 < still.numel() <= min(keep, self._left) else None
-        self._left -= 0 if values is None else values.numel()
+        numbers = [torch.stack([one.double() for one in statistics])]
+        has_values = 0 < still.numel() <= min(keep, self._left)
+        if has_values:
+            self._left -= still.numel()
+            parts = torch.view_as_real(still.resolve_conj()) if still.is_complex() else still
+            numbers.append(parts.reshape(-1).double())
+        elif self._histograms:
+            numbers.append(count_by_size(still).double())
         layout = name_of(still.layout)
         entry = self.append(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))
-        bars = count_by_size(still) if self._histograms and values is None else None
-        self._pending.append(_Queued(entry, statistics, values, bars, still.numel()))
+        self._pending.append(_Queued(entry, torch.cat(numbers), has_values, still.numel()))
         return entry
 
 
-def _read_together(counts: Iterable[torch.Tensor | None]) -> Iterator[list[Any] | None]:
-    """Counts of one device as lists, read at once."""
-    kept = list(counts)
-    bars = [one for one in kept if one is not None]
-    numbers = iter(torch.cat(bars).tolist() if bars else ())
-    for one in kept:
-        yield None if one is None else list(islice(numbers, one.numel()))
-
-
-def _counted(info: GradientInfo, bars: Sequence[int] | None, elements: int) -> GradientInfo:
-    if bars is None:
-        return info
+def _counted(info: GradientInfo, bars: Sequence[int], elements: int) -> GradientInfo:
     double = info.dtype in ("float64", "complex128")
     finite = elements - info.nan - info.inf
     return msgspec.structs.replace(info, histogram=histogram_of(bars, double, finite))
-
-
-def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
-    norm, absmax, nan, infinite = row
-    return msgspec.structs.replace(
-        info,
-        state=state_of(absmax),
-        norm=number(norm),
-        absmax=number(absmax),
-        nan=int(nan),
-        inf=int(infinite),
-    )
