@@ -10,8 +10,6 @@ import math
 import sys
 from collections.abc import Hashable, Sequence
 from functools import cache
-from itertools import chain
-from typing import Any
 
 import msgspec
 import torch
@@ -70,27 +68,12 @@ def flat_values(tensor: torch.Tensor) -> list[float]:
     """All elements in row-major order as python floats; complex ones as real, imaginary."""
     if tensor._is_zerotensor():  # autograd's way to say 0 without the memory for it
         return [0.0] * tensor.numel() * (2 if tensor.is_complex() else 1)
-    depth = tensor.dim()
-    if tensor.dtype in _FLOATS and (depth == 1 or tensor.numel() <= SMALL):  # nearly all
-        listed: list[float] = tensor.tolist()
-        return listed if depth == 1 else _flattened(listed, depth)
     still = tensor.detach() if requires_grad(tensor) else tensor
     if still.is_complex():
         # A lazy conjugate cannot be shown as real numbers.
         still = torch.view_as_real(still.resolve_conj())
     flat = still.reshape(-1).tolist()
     return flat if still.is_floating_point() else [float(value) for value in flat]
-
-
-_FLOATS = frozenset([torch.float32, torch.float64, torch.bfloat16, torch.float16])
-
-
-def _flattened(listed: Any, depth: int) -> list[float]:
-    """The numbers in what torch lists of a tensor with so many dimensions."""
-    for _ in range(depth - 1):
-        listed = list(chain.from_iterable(listed))
-    flat: list[float] = listed if depth else [listed]
-    return flat
 
 
 def reducible(tensor: torch.Tensor) -> torch.Tensor:
