@@ -113,42 +113,33 @@ def measure(gradient: torch.Tensor, keep: int = SMALL) -> GradientInfo:
     The 2-norm is exact also where squares underflow or overflow.  A meta tensor has no data, so it
     counts as finite with no norm; of a distributed tensor the local part is read.
     """
-    info, values = read(gradient, keep)
-    if values is None:
-        return info
-    return msgspec.structs.replace(info, values=plain(values, info.dtype == "float32"))
-
-
-def read(gradient: torch.Tensor, keep: int = SMALL) -> tuple[GradientInfo, Sequence[float] | None]:
-    """As :func:`measure`, but the values that are kept are still floats, for :func:`plain`."""
     if is_ordinary(gradient):
-        return read_ordinary(gradient, keep)
+        return _measured(gradient, keep)
     layout = name_of(gradient.layout)
     still = gradient.detach() if requires_grad(gradient) else gradient
     if still.layout is torch.strided and still._is_zerotensor():
         still = still.clone()  # zeros that are written out
     if not has_data(still):
-        return unreadable(gradient), None
+        return unreadable(gradient)
     still = dense(still)
     if layout == "strided":
-        info, values = read_ordinary(still, keep)
+        info = _measured(still, keep)
     else:
-        info, values = _size_of_many(still, name_of(gradient.dtype), layout), None
+        info = _size_of_many(still, name_of(gradient.dtype), layout)
     # The rows of what is stored, or of the part that is here, are not those of the tensor.
-    return (info if info.rows is None else msgspec.structs.replace(info, rows=None)), values
+    return info if info.rows is None else msgspec.structs.replace(info, rows=None)
 
 
-def read_ordinary(gradient: torch.Tensor, keep: int) -> tuple[GradientInfo, Sequence[float] | None]:
-    """:func:`read` for what :func:`is_ordinary`."""
+def _measured(gradient: torch.Tensor, keep: int) -> GradientInfo:
+    """:func:`measure` for what :func:`is_ordinary`."""
     still = gradient.detach() if requires_grad(gradient) else gradient
     dtype = name_of(still.dtype)
     if still.numel() > keep:
-        return _size_of_many(still, dtype), None
+        return _size_of_many(still, dtype)
     flat = flat_values(still)
     info = _size_of_few(flat, 2 if still.is_complex() else 1, dtype)
-    if info.state == "non-finite":
-        info = msgspec.structs.replace(info, rows=bad_rows(still))
-    return info, flat
+    rows = bad_rows(still) if info.state == "non-finite" else None
+    return msgspec.structs.replace(info, values=plain(flat, dtype == "float32"), rows=rows)
 
 
 def bad_rows(still: torch.Tensor) -> BadRows | None:

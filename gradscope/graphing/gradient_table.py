@@ -20,7 +20,7 @@ import torch
 from gradscope.autograd.elements import has_data, is_plain
 from gradscope.autograd.isolation import fault_of, functions_off
 from gradscope.autograd.numbers import SMALL, count_by_size, histogram_of, plain
-from gradscope.autograd.summary import dense, name_of, read, state_of, unreadable
+from gradscope.autograd.summary import dense, measure, name_of, state_of, unreadable
 from gradscope.errors import Fault
 from gradscope.model.plain import number
 from gradscope.model.report import GradientInfo
@@ -87,7 +87,6 @@ class GradientTable:
         self._histograms = histograms
         self.fault: Fault | None = None
         self.bad: set[int] = set()
-        self._values: dict[int, Sequence[float]] = {}
         self._pending: list[_Queued] = []
         self._lock = threading.Lock()
 
@@ -136,26 +135,20 @@ class GradientTable:
         is_far = not (gradient.is_cpu or gradient.is_meta)
         if is_far and is_plain(gradient) and has_data(gradient):
             return self._queue(gradient, keep)
-        info, values = read(gradient, keep)
-        kept = values if size <= self._left else None
-        if kept is not None:
-            self._left -= len(kept)
-        elif self._histograms and info.norm is not None:  # values say more
+        info = measure(gradient, keep)
+        if info.values is not None:
+            if size <= self._left:
+                self._left -= len(info.values)
+                return self.append(info)
+            info = msgspec.structs.replace(info, values=None)
+        if self._histograms and info.norm is not None:  # values say more
             still = dense(gradient.detach())
             info = _counted(info, count_by_size(still).tolist(), still.numel())
-        entry = self.append(info)
-        if kept is not None:
-            self._values[entry] = kept
-        return entry
+        return self.append(info)
 
     def finish(self) -> tuple[GradientInfo, ...]:
         """The whole table; waits for the devices once each."""
         self.read_back()
-        for entry, numbers in self._values.items():
-            info = self._table[entry]
-            values = plain(numbers, info.dtype == "float32")
-            self._table[entry] = msgspec.structs.replace(info, values=values)
-        self._values.clear()
         return tuple(self._table[entry] for entry in range(len(self._table)))
 
     def read_back(self) -> None:
@@ -173,17 +166,17 @@ class GradientTable:
     def _note(
         self, queued: _Queued, norm: float, absmax: float, nan: float, inf: float, *more: float
     ) -> None:
+        info = self._table[queued.entry]
         info = msgspec.structs.replace(
-            self._table[queued.entry],
+            info,
             state=state_of(absmax),
             norm=number(norm),
             absmax=number(absmax),
             nan=int(nan),
             inf=int(inf),
+            values=plain(more, info.dtype == "float32") if queued.has_values else None,
         )
-        if queued.has_values:
-            self._values[queued.entry] = more
-        elif more:
+        if more and not queued.has_values:
             info = _counted(info, [*map(int, more)], queued.elements)
         self._table[queued.entry] = info
         if info.state == "non-finite":
