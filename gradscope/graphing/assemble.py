@@ -33,6 +33,7 @@ from gradscope.autograd.numbers import SMALL, plain
 from gradscope.autograd.summary import device_name, flat_values, metadata, name_of
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.graphing.edge_gradients import EdgeGradients
+from gradscope.graphing.gradient_table import MAX_VALUES
 from gradscope.model.invariants import differences
 from gradscope.model.plain import RAGGED, TensorInfo
 from gradscope.model.plain import number as stored
@@ -56,9 +57,6 @@ from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
 from gradscope.recording.torch_call import SequenceSpan
-
-MAX_VALUES = 32_768
-"""Elements of small forward tensors whose values are kept, in all."""
 
 
 @dataclass

@@ -47,7 +47,7 @@ NOT_REACHED, NONE = 0, 1
 """Entries that every table begins with: backward never came here; it came without a gradient."""
 
 MAX_VALUES = 32_768
-"""Elements of small gradients whose values are kept, in all; the rest have their norms only."""
+"""Elements of small tensors whose values are kept, in all; the rest have their norms only."""
 
 
 class _Queued(NamedTuple):

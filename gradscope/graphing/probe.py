@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -36,6 +35,7 @@ from gradscope.model.report import (
     Report,
     way_inside,
 )
+from gradscope.model.request import Request
 from gradscope.recording.compiler import Eager
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
@@ -44,20 +44,7 @@ from gradscope.words import VERSION, count, either, speaks_python
 EVERYTHING = 10_000_000
 """With ``--values``: elements a tensor, and in all, whose values are kept."""
 
-
-@dataclass(frozen=True)
-class Detail:
-    """How much a report keeps: the values of all tensors, what each node saved for backward, and
-    the sizes of each gradient's elements."""
-
-    values: bool = False
-    saved: bool = False
-    histograms: bool = False
-
-    @property
-    def keep(self) -> int:
-        """Values of tensors with at most this many elements are kept."""
-        return EVERYTHING if self.values else SMALL
+DEFAULT = Request()
 
 
 class Probe:
@@ -67,23 +54,27 @@ class Probe:
         roots: tensors (or gradient edges) that backward would start from.
         recorder: what is known of how the graph was made.
         scopes: the variables in sight.
-        detail: how much to keep.
+        asked: how much of it is to be kept.
     """
 
     @without_collector
     def __init__(
-        self, roots: Sequence[Any], recorder: Recorder, scopes: Scopes, detail: Detail
+        self,
+        roots: Sequence[Any],
+        recorder: Recorder,
+        scopes: Scopes,
+        asked: Request = DEFAULT,
     ) -> None:
+        keep, limit = (EVERYTHING,) * 2 if asked.values else (SMALL, MAX_VALUES)
         self._roots = roots
         self._recorder = recorder
         self.walked: Walked = walk(edge_of(root)[0] for root in roots)
         # Before anything can fail: python knows all of the nodes now, and the graph may be dropped.
         make_release_safe(self.walked)
         doing.begin(f"reading the graph, {self._size}")
-        self._assembler = Assembler(self.walked, recorder, scopes, detail.keep, detail.saved)
+        self._assembler = Assembler(self.walked, recorder, scopes, keep, asked.saved)
         self.graph: Graph = self._assembler.graph(roots)
-        limit = EVERYTHING if detail.values else MAX_VALUES
-        self._table = GradientTable(detail.keep, limit, detail.histograms)
+        self._table = GradientTable(keep, limit, asked.histograms)
         # A table of its own: the one of the pass goes into the report, and these are no gradients.
         self._leaf_table = GradientTable(limit=0)
         self._leaf_sizes: list[int] = []

@@ -18,7 +18,7 @@ from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.tensors import grad_fn_of, requires_grad
 from gradscope.errors import CaptureError, RootError, described
 from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
-from gradscope.graphing.probe import Detail, Probe
+from gradscope.graphing.probe import Probe
 from gradscope.graphing.roots import (
     Unusable,
     last_made,
@@ -155,8 +155,7 @@ class OwnLook:
         request, recorder = self._request, self._recorder
         # After the root and the gradient: a call can be wrong before it lacks anything.
         listener = self._listener or _listener(recorder, request.study)
-        detail = Detail(request.values, request.saved, request.histograms)
-        probe = Probe(roots, recorder, scopes, detail)
+        probe = Probe(roots, recorder, scopes, request)
         live = LiveGraph(probe, roots, [seed] * len(roots), recorder, listener, scopes)
         answer = studied(request.study, live)
         passes = [] if seed is None else [probe.own_pass(seed)]
@@ -206,7 +205,7 @@ class OwnLook:
         if leaf is None:
             (root,) = roots
             return root  # type: ignore[no-any-return]
-        probe = Probe(roots, recorder, scopes, Detail())
+        probe = Probe(roots, recorder, scopes)
         probe.require_memory()
         live = LiveGraph(probe, roots, gradients, recorder, None, scopes)
         node, output = named_place(leaf, live)

@@ -19,7 +19,7 @@ from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import Fault, GradscopeError, without_frames
 from gradscope.escaping import message
-from gradscope.graphing.probe import Detail, Probe
+from gradscope.graphing.probe import EVERYTHING, Probe
 from gradscope.graphing.watched_call import MeasuredCall
 from gradscope.model.report import Report
 from gradscope.model.request import Request
@@ -51,8 +51,7 @@ class Watcher:
         self._stopper = Stopper()
         self._steps_left = request.steps
         self._request = request
-        self._detail = Detail(request.values, request.saved, request.histograms)
-        keep = self._detail.keep if request.values else SMALL
+        keep = EVERYTHING if request.values else SMALL
         self.recorder = Recorder(sources, self._on_backward, keep)
         self._listener = _listening(request, self.recorder)
         self._inner: InnerCalls | None = None
@@ -198,7 +197,7 @@ class Watcher:
                 from gradscope.running.remarks import batched
 
                 raise batched(call, scopes)
-            probe = Probe(call.roots, self.recorder, scopes, self._detail)
+            probe = Probe(call.roots, self.recorder, scopes, self._request)
             studied = self._studied(probe, call, scopes)
         watched = probe.watch(call, self.calls)
         # The call was made: what came of it is the program's, whatever we make of it.
