@@ -111,7 +111,7 @@ class Probe:
         self.require_memory()
         self._measure_leaves()
         call = own_call(self._roots, [gradient], self.walked)
-        measured = MeasuredCall(call, self._recorder, 0, self._edge_gradients())
+        measured = MeasuredCall(call, self._recorder, 0, EdgeGradients(self.walked, self._table))
         measured.note_seeds()
         measured.run()
         if measured.failure is not None:
@@ -125,7 +125,9 @@ class Probe:
         with collector_paused():
             with hidden():
                 self._measure_leaves()
-                watched = MeasuredCall(call, self._recorder, number, self._edge_gradients())
+                watched = MeasuredCall(
+                    call, self._recorder, number, EdgeGradients(self.walked, self._table)
+                )
                 watched.prepare()
             # Not inside of `hidden`: the call is the program's, and its hooks run as they do
             # without us.
@@ -171,11 +173,6 @@ class Probe:
         return tuple(
             msgspec.structs.replace(leaf, norm=norm)
             for leaf, norm in zip(self.graph.leaves, sizes, strict=True)
-        )
-
-    def _edge_gradients(self) -> EdgeGradients:
-        return EdgeGradients(
-            self.walked, self._table, (len(node.outputs) for node in self.graph.nodes)
         )
 
     def require_memory(self) -> None:
