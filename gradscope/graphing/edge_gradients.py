@@ -72,7 +72,7 @@ class EdgeGradients:
     def seed(self, node: int, output: int, gradient: torch.Tensor) -> int:
         """Note the gradient that a pass starts with; returns its index in the table."""
         self._places[node].seeded.append(output)
-        return self.table.add_held(gradient)
+        return self.table.add(gradient)
 
     @contextmanager
     def hooked(self) -> Iterator[None]:

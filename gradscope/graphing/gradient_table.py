@@ -95,20 +95,14 @@ class GradientTable:
         fault = fault_of(error)
         self.fault = self.fault or fault
 
-    def add(self, gradient: torch.Tensor | None) -> int:
-        """Measure one gradient, unless that has been done, and return its index in the table."""
-        if gradient is None:
-            return NONE
-        with functions_off():
-            return self.add_hidden(gradient)
-
-    def add_held(self, tensor: torch.Tensor | None) -> int:
-        """As :meth:`add`, of a tensor that the program holds."""
+    def add(self, tensor: torch.Tensor | None) -> int:
+        """Measure one gradient, or what a leaf holds, and return its index in the table."""
         if tensor is None:
             return NONE
         with functions_off():
-            # Detached, a parameter is a tensor like any other, and quick to read.
-            return self.add_hidden(tensor.detach())
+            # Detached, a parameter is a tensor like any other.
+            is_own = isinstance(tensor, torch.nn.Parameter)
+            return self.add_hidden(tensor.detach() if is_own else tensor)
 
     def add_hidden(self, gradient: torch.Tensor) -> int:
         """As :meth:`add`, inside of :func:`functions_off`."""

@@ -163,7 +163,7 @@ class Probe:
     def _measure_leaves(self) -> None:
         """The size of every leaf's values before the program can change them."""
         tensors = (leaf_of(self.walked.nodes[leaf.node]) for leaf in self.graph.leaves)
-        self._leaf_sizes = [self._leaf_table.add_held(tensor) for tensor in tensors]
+        self._leaf_sizes = [self._leaf_table.add(tensor) for tensor in tensors]
 
     def _leaves(self) -> tuple[Leaf, ...]:
         if not self._leaf_sizes:

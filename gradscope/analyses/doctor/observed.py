@@ -54,8 +54,7 @@ def _sized(
     # Of a tensor that is spread over ranks each holds another part.
     spread = in_flat_shards(listener.recorder.modules.living_roots())
     entries = [
-        0 if copies(tensor) or id(tensor) in spread else table.add_held(tensor)
-        for _, tensor in every
+        0 if copies(tensor) or id(tensor) in spread else table.add(tensor) for _, tensor in every
     ]
     measured = table.finish()
     for (learner, _), entry in zip(every, entries, strict=True):
