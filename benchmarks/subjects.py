@@ -19,7 +19,7 @@ from benchmarks.workloads import Program
 from gradscope.autograd.nodes import make_release_safe, walk
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.gradient_table import GradientTable
-from gradscope.graphing.probe import Detail, Probe
+from gradscope.graphing.probe import Probe
 from gradscope.handlers import collector_paused
 from gradscope.model.report import Report
 from gradscope.model.request import Request
@@ -173,7 +173,7 @@ def graph(program: Program, clock: Clock) -> None:
         recorder.stop()
     scopes = Scopes.of_namespaces([{"model": program.module, "loss": loss}])
     with clock.running(), collector_paused():
-        Probe([loss], recorder, scopes, Detail())
+        Probe([loss], recorder, scopes)
 
 
 def gradients(program: Program, clock: Clock) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.looking import Session, expression_of
+from tests.looking import Session
 
 HEAD = "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\n"
 TWICE = HEAD + "for i in range(2):\n    (x * x).sum().backward()\nprint('the end')\n"
@@ -96,100 +96,6 @@ def test_diff_looks_at_both_sides_before_either_runs(
     assert told in done.err
     assert done.status == 2
     assert "begun" not in done.out + done.err
-
-
-# ---------------------------------------------------------------------- the call that raised
-
-
-FAILING = """
-import torch
-from torch import nn
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(100, 10)
-    def forward(self, x):
-        x = x.relu().flatten(1)
-        return self.fc(x)
-net = Net()
-x = torch.rand(2, 4, 13, 13, requires_grad=True)
-loss = net(x).sum()
-loss.backward()
-"""
-GOT = "fc Linear(100→10) got [2, 676], weight [10, 100], bias [10]"
-
-
-def test_the_call_that_raised_is_the_root(session: Session) -> None:
-    report = session.look(FAILING)
-    (root,) = report.graph.roots
-    failed = report.graph.nodes[root.node]
-    assert (failed.op, failed.raised) == ("linear", GOT)
-    assert expression_of(report, failed) == "self.fc(x)"
-    into = [report.graph.nodes[edge.target] for edge in report.graph.edges if edge.source == 0]
-    assert [node.op for node in into] == ["ViewBackward0", "AccumulateGrad", "AccumulateGrad"]
-    assert report.notes[0] == (
-        f"the program ended with RuntimeError, raised by `self.fc(x)` at program.py:9 ({GOT}): "
-        "✖ in the graph"
-    )
-    for form, told in (("tree", GOT), ("dot", "fc Linear(100→10) got [2, 676]")):
-        out = session.cli("show report.json --format", form).out
-        for words in ("✖ linear", "self.fc(x)", told, "[10, 100], bias [10]"):
-            assert words in out, form
-
-
-def test_of_temporary_operands_the_last_step_is_drawn(session: Session) -> None:
-    """They are gone when the program has failed, and nothing of ours kept them."""
-    report = session.look(f"{HEAD}y = x.exp()\ntorch.cat([x * 2, y[None], (x + 1)[None]])\n")
-    graph = report.graph
-    into = [graph.nodes[edge.target] for edge in graph.edges if edge.source == 0]
-    assert [node.op for node in into] == [
-        "MulBackward0",
-        "UnsqueezeBackward0",
-        "UnsqueezeBackward0",
-    ]
-    assert [expression_of(report, node) for node in into] == ["x * 2", "y[None]", "(x + 1)[None]"]
-    shapes = [node.outputs[0].shape for node in into if node.outputs[0]]
-    assert shapes[1] == shapes[2] == (1, *shapes[0])
-    assert "only the last step is known" in report.notes[1]
-
-
-@pytest.mark.parametrize(
-    ("text", "op"),
-    [
-        # The error is another's, though it was raised from that of the call.
-        (
-            "try:\n    y @ x.new_ones(5)\nexcept RuntimeError as e:\n    raise ValueError from e\n",
-            "mat",
-        ),
-        # The error of the call was caught, and the program failed by itself.
-        ("try:\n    y @ x.new_ones(5)\nexcept RuntimeError:\n    pass\n1 / 0\n", "Exp"),
-        ("y @ y.new_ones(5)\n", "mat"),
-        ("torch.cat([y[None], x])\n", "cat"),
-        ("torch.cat(tensors=[y, x[None]])\n", "cat"),
-    ],
-)
-def test_only_the_call_behind_the_end_is_drawn(text: str, op: str, session: Session) -> None:
-    report = session.look(f"{HEAD}y = x.exp()\n{text}", command="trace")
-    assert report.graph.nodes[0].op.startswith(op)
-    assert bool(report.graph.nodes[0].raised) == (op != "Exp")
-
-
-def test_nothing_of_a_call_that_raised_is_kept(session: Session) -> None:
-    text = """
-        import torch, weakref
-        x = torch.ones(3, requires_grad=True)
-        def attempt():
-            y = x * 2
-            alive.append(weakref.ref(y))
-            return y @ torch.ones(5)
-        alive = []
-        try:
-            attempt()
-        except RuntimeError:
-            pass
-        print("alive" if alive[0]() is not None else "gone")
-    """
-    assert "gone" in session.cli("trace", str(session.write(text)), "--run-on").out
 
 
 # ---------------------------------------------------------------------- what never came

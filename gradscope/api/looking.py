@@ -12,7 +12,7 @@ from gradscope.api.report import Report
 from gradscope.filesystem import here
 from gradscope.formats import MAX_SIZE
 from gradscope.model import storage
-from gradscope.model.request import Check, DependsStudy, Explain, MemoryStudy, SplitStudy
+from gradscope.model.request import Check, DependsStudy, Explain, MemoryStudy, Request, SplitStudy
 from gradscope.rules import diagnosed, find_rule
 
 if TYPE_CHECKING:
@@ -42,15 +42,15 @@ class Looks:
         gradient: tuple[Any, ...] | None = None,
         study: Study | None = None,
         listener: Listener | None = None,
-        **kept: bool,
+        **kept: Any,
     ) -> Report:
-        """A look; ``kept`` are fields of :class:`gradscope.graphing.probe.Detail`."""
-        from gradscope.graphing.probe import Detail
-        from gradscope.running.look import look
+        """A look, with a gradient where there is one; ``kept`` are further fields of a request."""
+        from gradscope.running.own_look import look
 
+        has_gradient, (given,) = gradient is not None, gradient or (None,)
+        asked = Request(has_gradient, gradient=given, study=study, **kept)
         # Frames of ours are passed over in the search for the caller's variables.
-        asked = root, gradient, study, listener, Detail(**kept)
-        return Report.of(look(self._recorder, sys._getframe(1), *asked))
+        return Report.of(look(self._recorder, sys._getframe(1), root, asked, listener))
 
     @public
     def trace(self, root: torch.Tensor, *, values: bool = False, saved: bool = False) -> Report:

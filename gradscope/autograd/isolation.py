@@ -83,16 +83,9 @@ def is_captured() -> bool:
 def functions_off() -> AbstractContextManager[Any]:
     """While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user,
     nor a profiler that the program has started; that it waits for CUDA is no error."""
-    # Nearly always there is nobody else.  Written out, as `is_heard`: every result that is read
-    # comes by here.
+    # Nearly always there is nobody else.
     is_heard = profiler._is_profiler_enabled or dispatch_modes() or _waiting_for_cuda()
     return _FunctionsOff() if is_heard else torch._C.DisableTorchFunction()
-
-
-def is_heard() -> bool:
-    """Whether a profiler, a dispatch mode or ``torch.cuda.set_sync_debug_mode`` would notice what
-    we compute."""
-    return profiler._is_profiler_enabled or dispatch_modes() > 0 or _waiting_for_cuda() > 0
 
 
 functions_on: Callable[[], AbstractContextManager[Any]] = torch._C._EnableTorchFunction

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from graphlib import TopologicalSorter
 from typing import Any
 
 import torch
@@ -150,8 +151,8 @@ def walk(roots: Iterable[LiveNode]) -> Walked:
     Nodes come in the order in which backward runs them on one thread, which is from the one made
     last to the one made first, each leaf after the last node that uses it.  So what was made one
     after the other has neighbouring ids, and the same program gives the same ids.  Where nodes were
-    made by several threads, which count each for itself, the order is the reverse postorder of a
-    depth-first search instead, and a number that two nodes have says of neither who made it.
+    made by several threads, which count each for itself, the order is another one in which edges
+    lead on, and a number that two nodes have says of neither who made it.
     """
     roots = list(dict.fromkeys(roots))
     links: Links = {}
@@ -159,7 +160,12 @@ def walk(roots: Iterable[LiveNode]) -> Walked:
     sequences = {node: node._sequence_nr() for node in found}
     walked, is_ordered = _numbered(_by_creation(found, sequences, links), sequences, links)
     if not is_ordered:
-        walked, _ = _numbered(_postorder(roots, links)[::-1], sequences, links)
+        above: dict[LiveNode, list[LiveNode]] = {node: [] for node in found}
+        for node, slots in links.items():
+            for target, _ in slots:
+                if target is not None:
+                    above[target].append(node)
+        walked, _ = _numbered(list(TopologicalSorter(above).static_order()), sequences, links)
     made = [number for number in walked.sequences if number < NO_SEQUENCE]
     if len(set(made)) < len(made):
         times = Counter(made)
@@ -209,27 +215,6 @@ def _numbered(
                     is_ordered = False
     numbers = [sequences[node] for node in order]
     return Walked(order, edges, index, max(depth, default=0), numbers), is_ordered
-
-
-def _postorder(roots: list[LiveNode], links: Links) -> list[LiveNode]:
-    finished: list[LiveNode] = []
-    seen: set[LiveNode] = set()
-    stack: list[tuple[LiveNode, bool]] = [(node, False) for node in roots]
-    while stack:
-        node, done = stack.pop()
-        if done:
-            finished.append(node)
-            continue
-        if node in seen:
-            continue
-        seen.add(node)
-        stack.append((node, True))
-        # The first slot must finish last to come first in the reversed order, so it is pushed
-        # first.
-        for target, _ in links[node]:
-            if target is not None and target not in seen:
-                stack.append((target, False))
-    return finished
 
 
 def nearest(

@@ -10,8 +10,6 @@ import math
 import sys
 from collections.abc import Hashable, Sequence
 from functools import cache
-from itertools import chain
-from typing import Any
 
 import msgspec
 import torch
@@ -70,27 +68,12 @@ def flat_values(tensor: torch.Tensor) -> list[float]:
     """All elements in row-major order as python floats; complex ones as real, imaginary."""
     if tensor._is_zerotensor():  # autograd's way to say 0 without the memory for it
         return [0.0] * tensor.numel() * (2 if tensor.is_complex() else 1)
-    depth = tensor.dim()
-    if tensor.dtype in _FLOATS and (depth == 1 or tensor.numel() <= SMALL):  # nearly all
-        listed: list[float] = tensor.tolist()
-        return listed if depth == 1 else _flattened(listed, depth)
     still = tensor.detach() if requires_grad(tensor) else tensor
     if still.is_complex():
         # A lazy conjugate cannot be shown as real numbers.
         still = torch.view_as_real(still.resolve_conj())
     flat = still.reshape(-1).tolist()
     return flat if still.is_floating_point() else [float(value) for value in flat]
-
-
-_FLOATS = frozenset([torch.float32, torch.float64, torch.bfloat16, torch.float16])
-
-
-def _flattened(listed: Any, depth: int) -> list[float]:
-    """The numbers in what torch lists of a tensor with so many dimensions."""
-    for _ in range(depth - 1):
-        listed = list(chain.from_iterable(listed))
-    flat: list[float] = listed if depth else [listed]
-    return flat
 
 
 def reducible(tensor: torch.Tensor) -> torch.Tensor:
@@ -130,42 +113,33 @@ def measure(gradient: torch.Tensor, keep: int = SMALL) -> GradientInfo:
     The 2-norm is exact also where squares underflow or overflow.  A meta tensor has no data, so it
     counts as finite with no norm; of a distributed tensor the local part is read.
     """
-    info, values = read(gradient, keep)
-    if values is None:
-        return info
-    return msgspec.structs.replace(info, values=plain(values, info.dtype == "float32"))
-
-
-def read(gradient: torch.Tensor, keep: int = SMALL) -> tuple[GradientInfo, Sequence[float] | None]:
-    """As :func:`measure`, but the values that are kept are still floats, for :func:`plain`."""
     if is_ordinary(gradient):
-        return read_ordinary(gradient, keep)
+        return _measured(gradient, keep)
     layout = name_of(gradient.layout)
     still = gradient.detach() if requires_grad(gradient) else gradient
     if still.layout is torch.strided and still._is_zerotensor():
         still = still.clone()  # zeros that are written out
     if not has_data(still):
-        return unreadable(gradient), None
+        return unreadable(gradient)
     still = dense(still)
     if layout == "strided":
-        info, values = read_ordinary(still, keep)
+        info = _measured(still, keep)
     else:
-        info, values = size_of_many(still, name_of(gradient.dtype), layout), None
+        info = _size_of_many(still, name_of(gradient.dtype), layout)
     # The rows of what is stored, or of the part that is here, are not those of the tensor.
-    return (info if info.rows is None else msgspec.structs.replace(info, rows=None)), values
+    return info if info.rows is None else msgspec.structs.replace(info, rows=None)
 
 
-def read_ordinary(gradient: torch.Tensor, keep: int) -> tuple[GradientInfo, Sequence[float] | None]:
-    """:func:`read` for what :func:`is_ordinary`."""
+def _measured(gradient: torch.Tensor, keep: int) -> GradientInfo:
+    """:func:`measure` for what :func:`is_ordinary`."""
     still = gradient.detach() if requires_grad(gradient) else gradient
     dtype = name_of(still.dtype)
     if still.numel() > keep:
-        return size_of_many(still, dtype), None
+        return _size_of_many(still, dtype)
     flat = flat_values(still)
     info = _size_of_few(flat, 2 if still.is_complex() else 1, dtype)
-    if info.state == "non-finite":
-        info = msgspec.structs.replace(info, rows=bad_rows(still))
-    return info, flat
+    rows = bad_rows(still) if info.state == "non-finite" else None
+    return msgspec.structs.replace(info, values=plain(flat, dtype == "float32"), rows=rows)
 
 
 def bad_rows(still: torch.Tensor) -> BadRows | None:
@@ -231,29 +205,27 @@ def _size_of_few(flat: Sequence[float], step: int, dtype: str) -> GradientInfo:
     )
 
 
-def size_of_many(
-    still: torch.Tensor, dtype: str, layout: str = "strided", norm: float | None = None
-) -> GradientInfo:
+def _size_of_many(still: torch.Tensor, dtype: str, layout: str = "strided") -> GradientInfo:
     """The state and size of a tensor, by reductions of torch; ``dtype`` and ``layout`` are those of
-    the gradient that it stands for, ``norm`` what it has in its own dtype, where that is known."""
-    if still.dtype not in WIDE:
+    the gradient that it stands for."""
+    if still.dtype not in _WIDE:
         # The square of 300 is infinite in float16, and float8 has no norm at all.
         still = still.to(torch.complex64 if still.is_complex() else torch.float32)
-    norm = norm_of(still) if norm is None else norm
+    norm = norm_of(still)
     if is_exact(norm, still):
         return GradientInfo("finite", norm=norm, dtype=dtype, layout=layout)
-    if still.dtype in WIDER and not math.isnan(norm):
+    if still.dtype in _WIDER and not math.isnan(norm):
         # The squares of float32 underflow and overflow long before those of float64, which have
         # room for all of them.
-        norm = torch.linalg.vector_norm(still, dtype=WIDER[still.dtype]).item()
+        norm = torch.linalg.vector_norm(still, dtype=_WIDER[still.dtype]).item()
         if math.isfinite(norm):
             return GradientInfo("finite" if norm else "zero", norm=norm, dtype=dtype, layout=layout)
     return _size_by_elements(still.abs(), dtype, layout)
 
 
-WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
-WIDE = frozenset([*WIDER, *WIDER.values()])
-_REDUCED = WIDE | {torch.float16, torch.bfloat16}
+_WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+_WIDE = frozenset([*_WIDER, *_WIDER.values()])
+_REDUCED = _WIDE | {torch.float16, torch.bfloat16}
 
 
 def _size_by_elements(size: torch.Tensor, dtype: str, layout: str) -> GradientInfo:

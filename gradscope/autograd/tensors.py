@@ -226,12 +226,8 @@ class TensorTable(Generic[Known]):
         return entry[1] if entry is not None and entry[0]() is tensor else otherwise
 
     def get_all(self, tensors: Iterable[object]) -> list[Known | None]:
-        """As :meth:`get` of each of these: for many tensors in every step."""
-        entries = [(tensor, self._entries.get(id(tensor))) for tensor in tensors]
-        return [
-            entry[1] if entry is not None and entry[0]() is tensor else None
-            for tensor, entry in entries
-        ]
+        """As :meth:`get` of each of these."""
+        return [self.get(tensor) for tensor in tensors]
 
     def __contains__(self, tensor: object) -> bool:
         entry = self._entries.get(id(tensor))

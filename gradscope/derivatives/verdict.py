@@ -171,7 +171,7 @@ class CallExamination:
                 inputs = tuple(compared.inputs(names))
         except Unrepeatable:
             if self.call.is_torchs:
-                self._note_half_read(alone, range(len(alone.inputs)))
+                self.reads_half = any(map(alone.is_half_read, range(len(alone.inputs))))
             raise
         if kind is BackwardAlone:
             self._refuse_coarse(inputs)
@@ -205,7 +205,6 @@ class CallExamination:
             assumed = self._assumed(alone, compared, inputs, only_symmetric=True)
             if assumed[0] != "wrong":
                 return assumed
-            self.reads_half = False
             # Even a substitute for a derivative is a factor of the upstream gradient.
             if compared.is_flat and alone.ignores_upstream(gradients):
                 return "wrong", inputs, IGNORES_UPSTREAM
@@ -257,7 +256,7 @@ class CallExamination:
         """A call differs: perhaps for steps that it does not expect.  Torch's own are granted each
         form; a Function of the program that of a matrix which is symmetric."""
         wrong = [one.input for one in inputs if one.verdict == "wrong"]
-        half_read = self._note_half_read(alone, wrong)
+        half_read = [number for number in wrong if alone.is_half_read(number)]
         told, reasons = list(inputs), []
         for position, one in enumerate(inputs):
             granted = [form for form in FORMS if one.input in half_read]
@@ -274,20 +273,8 @@ class CallExamination:
                     f"{is_so}: moved so that it stays so"
                 )
         verdict = _worst(told)
-        if verdict == "wrong":
-            halves = [
-                f"it reads one triangle of {_named(one)} and assumes what the other holds"
-                for one in inputs
-                if one.input in half_read
-            ]
-            return verdict, tuple(told), "; ".join(halves) or OF_TORCH
-        return verdict, tuple(told), "; ".join(reasons)
-
-    def _note_half_read(self, alone: SingleCall, inputs: Iterable[int]) -> list[int]:
-        """Return the inputs of which the call reads one triangle only."""
-        found = [number for number in inputs if alone.is_half_read(number)]
-        self.reads_half |= bool(found)
-        return found
+        self.reads_half = verdict != "wrong"
+        return verdict, tuple(told), "; ".join(reasons) if self.reads_half else OF_TORCH
 
 
 def _named(one: GradientComparison) -> str:

@@ -33,8 +33,9 @@ from gradscope.autograd.numbers import SMALL, plain
 from gradscope.autograd.summary import device_name, flat_values, metadata, name_of
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.graphing.edge_gradients import EdgeGradients
+from gradscope.graphing.gradient_table import MAX_VALUES
 from gradscope.model.invariants import differences
-from gradscope.model.plain import RAGGED, Number, TensorInfo
+from gradscope.model.plain import RAGGED, TensorInfo
 from gradscope.model.plain import number as stored
 from gradscope.model.report import (
     Accumulation,
@@ -54,7 +55,6 @@ from gradscope.model.report import (
 from gradscope.recording.modules import OUTSIDE
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.remembered import RememberedValues
 from gradscope.recording.source import Site
 from gradscope.recording.torch_call import SequenceSpan
 
@@ -82,7 +82,8 @@ class Assembler:
     _infos: dict[tuple[Any, ...], TensorInfo] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._values = forward_values(self.walked, self.recorder.values, self.keep)
+        self._values = self.recorder.values.by_sequence()
+        self._left = max(MAX_VALUES, self.keep)
         self.module_names = ModuleNames(self.scopes, self.recorder.modules)
         self.held = self._held()
         """The tensors that variables hold, by the node that made them and its output."""
@@ -244,7 +245,8 @@ class Assembler:
         tensor = live.variable
         if tensor is None:
             return self._outputs(number, live)
-        return (self._with_values(number, 0, metadata(tensor)),)
+        numbers = flat_values(tensor) if is_small(tensor, self.keep) else None
+        return (self._with_values(metadata(tensor), numbers),)
 
     def _output(self, number: int, output: int, described: Any) -> TensorInfo:
         shape = (RAGGED,) if is_nested(described) else tuple(map(int, described.shape))
@@ -254,13 +256,18 @@ class Assembler:
         if info is None:
             info = TensorInfo(shape, name_of(described.dtype), device_name(described.device))
             self._infos[key] = info
-        return self._with_values(number, output, info)
-
-    def _with_values(self, number: int, output: int, info: TensorInfo) -> TensorInfo:
-        kind, values = self._values.get((number, output), (None, None))
+        kept = self._values.get(self.walked.sequences[number], ())
+        last = next((one for one in reversed(kept) if one.output == output), None)
         # A result is filed under the last node of its call; one of another kind is not this node's.
-        fits = kind == (info.shape, info.dtype)
-        return msgspec.structs.replace(info, values=values) if fits else info
+        fits = last is not None and (last.shape, last.dtype) == (shape, described.dtype)
+        return self._with_values(info, last.numbers() if last and fits else None)
+
+    def _with_values(self, info: TensorInfo, numbers: list[float] | None) -> TensorInfo:
+        """The same with these elements, as long as there is room for them."""
+        self._left -= len(numbers or ())
+        if numbers is None or self._left < 0:
+            return info
+        return msgspec.structs.replace(info, values=plain(numbers, info.dtype == "float32"))
 
     def _call(self, call: int) -> int | None:
         if call == OUTSIDE:
@@ -344,7 +351,7 @@ class Assembler:
         return msgspec.structs.replace(backward, hooks=tuple(hooks))
 
     def _hook_on(self, *tensors: Any) -> str:
-        from gradscope.recording.failed import codes_of
+        from gradscope.recording.hook_codes import codes_of
 
         found = (getattr(one, "_backward_hooks", None) or {} for one in tensors)
         # A leaf is held by its variable, too.
@@ -395,48 +402,3 @@ def _op_and_kind(live: LiveNode) -> tuple[str, Kind]:
 @lru_cache(maxsize=4_096)
 def _built_in(name: str) -> tuple[str, Kind]:
     return without_namespace(name), "opaque" if is_opaque(name) else "op"
-
-
-MAX_VALUES = 32_768
-"""Elements of small forward tensors whose values are kept, in all."""
-
-ValueKind = tuple[tuple[int, ...], str]
-"""Shape and dtype."""
-
-Values = dict[tuple[int, int], tuple[ValueKind, tuple[Number, ...]]]
-"""By node and output the kind that a tensor had, and its elements."""
-
-Row = tuple[tuple[int, int], ValueKind, list[float]]
-"""The node and the output that a tensor is, its kind then, and its elements."""
-
-
-def forward_values(walked: Walked, recorded: RememberedValues, keep: int) -> Values:
-    """The values of small results and leaves of a walked graph.
-
-    Args:
-        walked: the graph.
-        recorded: the results that a recorder has kept.
-        keep: values of leaves with at most this many elements are kept.
-    """
-    found: Values = {}
-    left = max(MAX_VALUES, keep)
-    for key, kind, numbers in _rows(walked, recorded, keep):
-        left -= len(numbers)
-        if left < 0:
-            break
-        found[key] = kind, plain(numbers, kind[1] == "float32")
-    return found
-
-
-def _rows(walked: Walked, recorded: RememberedValues, keep: int) -> Iterator[Row]:
-    by_sequence = recorded.by_sequence()
-    for number, sequence in enumerate(walked.sequences):
-        if sequence < NO_SEQUENCE:
-            for value in by_sequence.get(sequence, ()):
-                kind = value.shape, name_of(value.dtype)
-                yield (number, value.output), kind, value.numbers()
-            continue
-        tensor = leaf_of(walked.nodes[number])
-        if tensor is not None and is_small(tensor, keep):
-            kind = tuple(tensor.shape), name_of(tensor.dtype)
-            yield (number, 0), kind, flat_values(tensor)

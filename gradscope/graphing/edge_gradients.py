@@ -8,7 +8,7 @@ changed, and they are removed whatever happens.  Knows nothing of names or of th
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -46,28 +46,23 @@ class EdgeGradients:
     Args:
         walked: the graph.
         table: measures the gradients, and holds what was measured.
-        outputs: how many outputs each node has, where that is known; to ask torch takes as long as
-            the rest.
 
     After the pass ``edges[e]`` and ``upstream[n][k]`` are indices into the table.  ``latest`` is
     the node that was looked at last; after a pass that failed ``turn`` is the one whose turn it
     was.
     """
 
-    def __init__(
-        self, walked: Walked, table: GradientTable, outputs: Iterable[int] | None = None
-    ) -> None:
+    def __init__(self, walked: Walked, table: GradientTable) -> None:
         self.table = table
         self.edges = [NOT_REACHED] * len(walked.edges)
         self.walked = walked
         self.latest: int | None = None
         self.turn: int | None = None
         self._sent: list[MeasuredTensor | None] = [None] * len(walked.edges)
-        if outputs is None:
-            outputs = (len(outputs_of(node)) for node in walked.nodes)
+        counts = (max(len(outputs_of(node)), 1) for node in walked.nodes)
         self._places = [
             NodeEdges(number, [NOT_REACHED] * count, [[] for _ in range(count)], [], [], [])
-            for number, count in enumerate(max(many, 1) for many in outputs)
+            for number, count in enumerate(counts)
         ]
         self.upstream = [place.upstream for place in self._places]
         for number, (source, slot, target, output) in enumerate(walked.edges):
@@ -77,7 +72,7 @@ class EdgeGradients:
     def seed(self, node: int, output: int, gradient: torch.Tensor) -> int:
         """Note the gradient that a pass starts with; returns its index in the table."""
         self._places[node].seeded.append(output)
-        return self.table.add_held(gradient)
+        return self.table.add(gradient)
 
     @contextmanager
     def hooked(self) -> Iterator[None]:

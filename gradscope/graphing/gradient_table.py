@@ -10,39 +10,17 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import count, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import torch
 
-from gradscope.autograd.elements import (
-    has_data,
-    is_ordinary,
-    is_plain,
-)
+from gradscope.autograd.elements import has_data, is_plain
 from gradscope.autograd.isolation import fault_of, functions_off
-from gradscope.autograd.numbers import (
-    MANY,
-    SMALL,
-    SURE,
-    count_by_size,
-    histogram_of,
-    plain,
-    vector_norm,
-)
-from gradscope.autograd.summary import (
-    WIDE,
-    WIDER,
-    dense,
-    flat_values,
-    name_of,
-    read,
-    size_of_many,
-    state_of,
-    unreadable,
-)
+from gradscope.autograd.numbers import SMALL, count_by_size, histogram_of, plain
+from gradscope.autograd.summary import dense, measure, name_of, state_of, unreadable
 from gradscope.errors import Fault
 from gradscope.model.plain import number
 from gradscope.model.report import GradientInfo
@@ -69,17 +47,17 @@ NOT_REACHED, NONE = 0, 1
 """Entries that every table begins with: backward never came here; it came without a gradient."""
 
 MAX_VALUES = 32_768
-"""Elements of small gradients whose values are kept, in all; the rest have their norms only."""
+"""Elements of small tensors whose values are kept, in all; the rest have their norms only."""
 
 
 class _Queued(NamedTuple):
-    """Reductions that a device has been asked for about the gradient of one entry, and the small
-    tensor whose values are kept."""
+    """What a device has been asked for about the gradient of one entry: its norm, the largest
+    element, how many are NaN and infinite, and then its values, or counts of its elements by size.
+    """
 
     entry: int
-    statistics: torch.Tensor
-    values: torch.Tensor | None
-    bars: torch.Tensor | None
+    numbers: torch.Tensor
+    has_values: bool
     elements: int
 
 
@@ -104,14 +82,11 @@ class GradientTable:
         # By entry: each device has its own backward thread, and they call hooks at the same time.
         self._table = {NOT_REACHED: GradientInfo("not reached"), NONE: GradientInfo("none")}
         self._entries = count(len(self._table))
-        self._quick: frozenset[torch.dtype] = frozenset() if histograms else WIDE
-        self._is_tiny = False
         self._keep = keep
         self._left = limit
         self._histograms = histograms
         self.fault: Fault | None = None
         self.bad: set[int] = set()
-        self._values: dict[int, Sequence[float]] = {}
         self._pending: list[_Queued] = []
         self._lock = threading.Lock()
 
@@ -120,58 +95,24 @@ class GradientTable:
         fault = fault_of(error)
         self.fault = self.fault or fault
 
-    def add(self, gradient: torch.Tensor | None) -> int:
-        """Measure one gradient, unless that has been done, and return its index in the table."""
-        if gradient is None:
-            return NONE
-        with functions_off():
-            return self.add_hidden(gradient)
-
-    def add_held(self, tensor: torch.Tensor | None) -> int:
-        """As :meth:`add`, of a tensor that the program holds."""
+    def add(self, tensor: torch.Tensor | None) -> int:
+        """Measure one gradient, or what a leaf holds, and return its index in the table."""
         if tensor is None:
             return NONE
         with functions_off():
-            # Detached, a parameter is a tensor like any other, and quick to read.
-            return self.add_hidden(tensor.detach())
+            # Detached, a parameter is a tensor like any other.
+            is_own = isinstance(tensor, torch.nn.Parameter)
+            return self.add_hidden(tensor.detach() if is_own else tensor)
 
     def add_hidden(self, gradient: torch.Tensor) -> int:
         """As :meth:`add`, inside of :func:`functions_off`."""
         try:
-            if self._is_quick(gradient):
-                return self.append(self._size(gradient, name_of(gradient.dtype)))
             with self._lock:
                 return self._read(gradient)
         except Exception as error:
             # This runs inside the program's backward, which must not fail because of us.
             self.note_fault(error)
             return self.append(unreadable(gradient))
-
-    def _is_quick(self, gradient: torch.Tensor) -> bool:
-        """Whether only a norm is read, as of nearly all: without a step that can be spared."""
-        # The class first: one of the program may answer the rest by code of its own.
-        return (
-            type(gradient) is torch.Tensor
-            and self._keep < gradient.numel() < MANY
-            and gradient.dtype in self._quick
-            and gradient.is_cpu
-            and not gradient.requires_grad
-            and is_ordinary(gradient)
-        )
-
-    def _size(self, still: torch.Tensor, dtype: str) -> GradientInfo:
-        # Where gradients vanish one after the other needs float64, and is read in that at once.
-        wider = WIDER.get(still.dtype) if self._is_tiny else None
-        norm = (vector_norm(still, dtype=wider) if wider else vector_norm(still)).item()
-        if SURE < norm < math.inf:
-            self._is_tiny = False
-            return GradientInfo("finite", norm=norm, dtype=dtype)
-        if wider is None:
-            self._is_tiny = norm < SURE
-            return size_of_many(still, dtype, norm=norm)
-        if math.isfinite(norm):
-            return GradientInfo("finite" if norm else "zero", norm=norm, dtype=dtype)
-        return size_of_many(still, dtype)
 
     def append(self, info: GradientInfo) -> int:
         """An entry for what is known already."""
@@ -188,92 +129,79 @@ class GradientTable:
         is_far = not (gradient.is_cpu or gradient.is_meta)
         if is_far and is_plain(gradient) and has_data(gradient):
             return self._queue(gradient, keep)
-        info, values = read(gradient, keep)
-        kept = values if size <= self._left else None
-        if kept is not None:
-            self._left -= len(kept)
-        elif self._histograms and info.norm is not None:  # values say more
+        info = measure(gradient, keep)
+        if info.values is not None:
+            if size <= self._left:
+                self._left -= len(info.values)
+                return self.append(info)
+            info = msgspec.structs.replace(info, values=None)
+        if self._histograms and info.norm is not None:  # values say more
             still = dense(gradient.detach())
             info = _counted(info, count_by_size(still).tolist(), still.numel())
-        entry = self.append(info)
-        if kept is not None:
-            self._values[entry] = kept
-        return entry
+        return self.append(info)
 
     def finish(self) -> tuple[GradientInfo, ...]:
         """The whole table; waits for the devices once each."""
         self.read_back()
-        for entry, numbers in self._values.items():
-            info = self._table[entry]
-            values = plain(numbers, info.dtype == "float32")
-            self._table[entry] = msgspec.structs.replace(info, values=values)
-        self._values.clear()
         return tuple(self._table[entry] for entry in range(len(self._table)))
 
     def read_back(self) -> None:
         """Wait for the devices, so that all that is not finite is among ``bad``."""
         by_device: dict[torch.device, list[_Queued]] = {}
         for queued in self._pending:
-            by_device.setdefault(queued.statistics.device, []).append(queued)
+            by_device.setdefault(queued.numbers.device, []).append(queued)
         for waiting in by_device.values():
-            # One read a device, however many gradients it has; another for bars.
-            rows = _read_together(queued.statistics for queued in waiting)
-            counts = _read_together(queued.bars for queued in waiting)
-            for queued, row, bars in zip(waiting, rows, counts, strict=True):
-                info = _filled(self._table[queued.entry], row or [])
-                self._table[queued.entry] = _counted(info, bars, queued.elements)
-                if info.state == "non-finite":
-                    self.bad.add(queued.entry)
-                if queued.values is not None:
-                    self._values[queued.entry] = flat_values(queued.values)
+            # One read a device, however many gradients it has.
+            numbers = iter(torch.cat([queued.numbers for queued in waiting]).tolist())
+            for queued in waiting:
+                self._note(queued, *islice(numbers, queued.numbers.numel()))
         self._pending.clear()
+
+    def _note(
+        self, queued: _Queued, norm: float, absmax: float, nan: float, inf: float, *more: float
+    ) -> None:
+        info = self._table[queued.entry]
+        info = msgspec.structs.replace(
+            info,
+            state=state_of(absmax),
+            norm=number(norm),
+            absmax=number(absmax),
+            nan=int(nan),
+            inf=int(inf),
+            values=plain(more, info.dtype == "float32") if queued.has_values else None,
+        )
+        if more and not queued.has_values:
+            info = _counted(info, [*map(int, more)], queued.elements)
+        self._table[queued.entry] = info
+        if info.state == "non-finite":
+            self.bad.add(queued.entry)
 
     def _queue(self, gradient: torch.Tensor, keep: int) -> int:
         still = gradient.detach()
         # In float64 small ones are exact; of large ones only the norm is added up in it, whose
         # squares would underflow and overflow, since many accelerators are slow at it.
         size = still.abs().to(torch.float64 if still.numel() <= keep else torch.float32)
-        statistics = torch.stack(
-            [
-                torch.linalg.vector_norm(size, dtype=torch.float64),
-                (size.amax() if size.numel() else size.sum()).double(),
-                (size != size).sum().double(),
-                (size == math.inf).sum().double(),
-            ]
+        statistics = (
+            torch.linalg.vector_norm(size, dtype=torch.float64),
+            size.amax() if size.numel() else size.sum(),
+            (size != size).sum(),
+            (size == math.inf).sum(),
         )
-        values = still.clone() if 0 < still.numel() <= min(keep, self._left) else None
-        self._left -= 0 if values is None else values.numel()
+        numbers = [torch.stack([one.double() for one in statistics])]
+        has_values = 0 < still.numel() <= min(keep, self._left)
+        if has_values:
+            self._left -= still.numel()
+            parts = torch.view_as_real(still.resolve_conj()) if still.is_complex() else still
+            numbers.append(parts.reshape(-1).double())
+        elif self._histograms:
+            numbers.append(count_by_size(still).double())
         layout = name_of(still.layout)
         entry = self.append(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))
-        bars = count_by_size(still) if self._histograms and values is None else None
-        self._pending.append(_Queued(entry, statistics, values, bars, still.numel()))
+        self._pending.append(_Queued(entry, torch.cat(numbers), has_values, still.numel()))
         return entry
 
 
-def _read_together(counts: Iterable[torch.Tensor | None]) -> Iterator[list[Any] | None]:
-    """Counts of one device as lists, read at once."""
-    kept = list(counts)
-    bars = [one for one in kept if one is not None]
-    numbers = iter(torch.cat(bars).tolist() if bars else ())
-    for one in kept:
-        yield None if one is None else list(islice(numbers, one.numel()))
-
-
-def _counted(info: GradientInfo, bars: Sequence[int] | None, elements: int) -> GradientInfo:
-    if bars is None:
-        return info
+def _counted(info: GradientInfo, bars: Sequence[int], elements: int) -> GradientInfo:
     double = info.dtype in ("float64", "complex128")
     finite = elements - info.nan - info.inf
     return msgspec.structs.replace(info, histogram=histogram_of(bars, double, finite))
-
-
-def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
-    norm, absmax, nan, infinite = row
-    return msgspec.structs.replace(
-        info,
-        state=state_of(absmax),
-        norm=number(norm),
-        absmax=number(absmax),
-        nan=int(nan),
-        inf=int(infinite),
-    )

@@ -26,19 +26,22 @@ from gradscope.errors import RootError, described
 from gradscope.words import added_up, either, misfit, option
 
 
-def parse_gradient(text: str, root: torch.Tensor, namespace: Mapping[str, Any]) -> torch.Tensor:
-    """The gradient that ``text`` describes, in the shape, dtype and device of ``root``.
+def parse_gradient(given: Any, root: torch.Tensor, namespace: Mapping[str, Any]) -> torch.Tensor:
+    """The gradient that is given, in the shape, dtype and device of ``root``.
 
     Args:
-        text: see the module's docstring.  ``randn`` draws from a generator seeded with 0.
+        given: a tensor, numbers, or a text, for which see the module's docstring; ``randn`` draws
+            from a generator seeded with 0.
         root: the tensor that backward starts from.
         namespace: the program's variables, for expressions.
 
     Raises:
-        RootError: when the text is no tensor, or does not fit the root.
+        RootError: when it is no tensor, or does not fit the root.
     """
     _refuse_nested(root)
-    text = text.strip()
+    if not isinstance(given, str):
+        return fit(to_tensor(given, "the gradient"), root)
+    text = given.strip()
     if text in _WORDS:
         return _WORDS[text](root)
     if text.startswith("onehot:"):

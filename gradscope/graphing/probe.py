@@ -9,8 +9,7 @@ from __future__ import annotations
 import datetime
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import torch
@@ -36,31 +35,16 @@ from gradscope.model.report import (
     Report,
     way_inside,
 )
+from gradscope.model.request import Request
 from gradscope.recording.compiler import Eager
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.words import VERSION, count, either, speaks_python
 
-if TYPE_CHECKING:
-    from gradscope.recording.failed import FailedCall
-
 EVERYTHING = 10_000_000
 """With ``--values``: elements a tensor, and in all, whose values are kept."""
 
-
-@dataclass(frozen=True)
-class Detail:
-    """How much a report keeps: the values of all tensors, what each node saved for backward, and
-    the sizes of each gradient's elements."""
-
-    values: bool = False
-    saved: bool = False
-    histograms: bool = False
-
-    @property
-    def keep(self) -> int:
-        """Values of tensors with at most this many elements are kept."""
-        return EVERYTHING if self.values else SMALL
+DEFAULT = Request()
 
 
 class Probe:
@@ -70,23 +54,27 @@ class Probe:
         roots: tensors (or gradient edges) that backward would start from.
         recorder: what is known of how the graph was made.
         scopes: the variables in sight.
-        detail: how much to keep.
+        asked: how much of it is to be kept.
     """
 
     @without_collector
     def __init__(
-        self, roots: Sequence[Any], recorder: Recorder, scopes: Scopes, detail: Detail
+        self,
+        roots: Sequence[Any],
+        recorder: Recorder,
+        scopes: Scopes,
+        asked: Request = DEFAULT,
     ) -> None:
+        keep, limit = (EVERYTHING,) * 2 if asked.values else (SMALL, MAX_VALUES)
         self._roots = roots
         self._recorder = recorder
         self.walked: Walked = walk(edge_of(root)[0] for root in roots)
         # Before anything can fail: python knows all of the nodes now, and the graph may be dropped.
         make_release_safe(self.walked)
         doing.begin(f"reading the graph, {self._size}")
-        self._assembler = Assembler(self.walked, recorder, scopes, detail.keep, detail.saved)
+        self._assembler = Assembler(self.walked, recorder, scopes, keep, asked.saved)
         self.graph: Graph = self._assembler.graph(roots)
-        limit = EVERYTHING if detail.values else MAX_VALUES
-        self._table = GradientTable(detail.keep, limit, detail.histograms)
+        self._table = GradientTable(keep, limit, asked.histograms)
         # A table of its own: the one of the pass goes into the report, and these are no gradients.
         self._leaf_table = GradientTable(limit=0)
         self._leaf_sizes: list[int] = []
@@ -123,7 +111,7 @@ class Probe:
         self.require_memory()
         self._measure_leaves()
         call = own_call(self._roots, [gradient], self.walked)
-        measured = MeasuredCall(call, self._recorder, 0, self._edge_gradients())
+        measured = MeasuredCall(call, self._recorder, 0, EdgeGradients(self.walked, self._table))
         measured.note_seeds()
         measured.run()
         if measured.failure is not None:
@@ -137,7 +125,9 @@ class Probe:
         with collector_paused():
             with hidden():
                 self._measure_leaves()
-                watched = MeasuredCall(call, self._recorder, number, self._edge_gradients())
+                watched = MeasuredCall(
+                    call, self._recorder, number, EdgeGradients(self.walked, self._table)
+                )
                 watched.prepare()
             # Not inside of `hidden`: the call is the program's, and its hooks run as they do
             # without us.
@@ -154,12 +144,6 @@ class Probe:
         if failure is None:
             return passed, []
         return passed, self._blamed(failure, frees=not watched.call.retain_graph)
-
-    def end_in(self, failed: FailedCall) -> None:
-        """Put a call that raised above the graph, whose roots are what went into it."""
-        from gradscope.graphing.blame import with_raised
-
-        self.graph = with_raised(self.graph, failed, self._recorder, self._assembler.origin)
 
     def names_of(self, leaf: torch.Tensor) -> list[str]:
         """What the program calls a leaf, which need not be one of the graph."""
@@ -179,7 +163,7 @@ class Probe:
     def _measure_leaves(self) -> None:
         """The size of every leaf's values before the program can change them."""
         tensors = (leaf_of(self.walked.nodes[leaf.node]) for leaf in self.graph.leaves)
-        self._leaf_sizes = [self._leaf_table.add_held(tensor) for tensor in tensors]
+        self._leaf_sizes = [self._leaf_table.add(tensor) for tensor in tensors]
 
     def _leaves(self) -> tuple[Leaf, ...]:
         if not self._leaf_sizes:
@@ -189,11 +173,6 @@ class Probe:
         return tuple(
             msgspec.structs.replace(leaf, norm=norm)
             for leaf, norm in zip(self.graph.leaves, sizes, strict=True)
-        )
-
-    def _edge_gradients(self) -> EdgeGradients:
-        return EdgeGradients(
-            self.walked, self._table, (len(node.outputs) for node in self.graph.nodes)
         )
 
     def require_memory(self) -> None:

@@ -146,15 +146,10 @@ def last_results(recorder: Recorder) -> list[torch.Tensor]:
 
 
 def last_made(recorder: Recorder) -> torch.Tensor | None:
-    """The living result that was made last: of a program that has failed.
-
-    What went into the call that raised counts as living.
-    """
-    failed = recorder.failed
-    kept = (one.reference() for one in (failed.operands if failed else ()))
-    found = [one for one in kept if one is not None and recorder.has_seen(grad_fn_of(one))]
-    found += _results(recorder)
-    return max(found, key=lambda tensor: edge_of(tensor)[0]._sequence_nr(), default=None)
+    """The living result that was made last: of a program that has failed."""
+    return max(
+        _results(recorder), key=lambda tensor: edge_of(tensor)[0]._sequence_nr(), default=None
+    )
 
 
 def _results(recorder: Recorder) -> list[torch.Tensor]:

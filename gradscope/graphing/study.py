@@ -19,7 +19,7 @@ from gradscope import doing
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.tensors import is_learned_leaf, requires_grad
 from gradscope.errors import CaptureError, RootError
-from gradscope.graphing.probe import Detail, Probe
+from gradscope.graphing.probe import Probe
 from gradscope.graphing.roots import MAX_LISTED, named_tensor, without_history
 from gradscope.model.report import Graph, Report
 from gradscope.model.request import Study
@@ -65,7 +65,7 @@ def studied_call(asked: Study, call: BackwardCall, recorder: Recorder) -> tuple[
         GradscopeError: when the question does not fit the graph.
     """
     scopes = Scopes.of_frames(frames_from(call.frame, recorder.places))
-    probe = Probe(call.roots, recorder, scopes, Detail())
+    probe = Probe(call.roots, recorder, scopes)
     live = LiveGraph(probe, call.roots, call.gradients, recorder, None, scopes)
     return live, studied(asked, live)[asked.field]
 

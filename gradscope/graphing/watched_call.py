@@ -161,7 +161,7 @@ class MeasuredCall:
             return [None] * len(self.leaf_positions)
         kept = map(self._kept, self.variables())
         grads = (None if leaf is None else local(leaf.grad) for leaf in kept)
-        return [None if grad is None else self.table.add_held(grad) for grad in grads]
+        return [None if grad is None else self.table.add(grad) for grad in grads]
 
     def _kept(self, leaf: torch.Tensor | None) -> torch.Tensor | None:
         """What stays on this rank of a leaf."""

@@ -88,8 +88,6 @@ class Node(Struct, frozen=True):
     expression. ``backward_made`` marks nodes made by a backward pass that ran with
     ``create_graph``; ``origin`` is then that of what they differentiate, ``derived`` that of the
     call which ran the pass. ``saved`` names the tensors kept for backward, where asked for.
-    ``raised`` is set on what is no node of torch's: the call in which the program failed, named by
-    torch's function, with the module and the shapes that came to it in words.
     """
 
     id: int
@@ -102,7 +100,6 @@ class Node(Struct, frozen=True):
     backward_made: bool = False
     derived: OriginId | None = None
     saved: tuple[tuple[str, TensorInfo], ...] = ()
-    raised: str = ""
 
     @property
     def line(self) -> int | None:
@@ -111,10 +108,7 @@ class Node(Struct, frozen=True):
 
     @property
     def short_op(self) -> str:
-        """``Mul`` of ``MulBackward0``; a custom Function keeps its name, whatever it ends with, and
-        a call that raised is marked."""
-        if self.raised:
-            return f"✖ {self.op}"
+        """``Mul`` of ``MulBackward0``; a custom Function keeps its name, whatever it ends with."""
         return self.op if self.kind == "custom" else short_op(self.op)
 
     def output(self, number: int) -> TensorInfo | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from gradscope.errors import RootError
 from gradscope.words import option
@@ -46,7 +46,8 @@ class Request:
     """What to look at.
 
     A field that has the name of an option is what that says (:mod:`gradscope.options`).
-    ``gradients``: send a gradient through (``backward``), or only walk (``trace``).  ``call``: None
+    ``gradients``: send a gradient through (``backward``), or only walk (``trace``); ``gradient``
+    may be a tensor, or numbers, where it was given in Python.  ``call``: None
     is the first that no later call builds on.  ``study`` is answered before the gradient flows,
     while all that was saved for backward is there.  ``or_graph``: where backward would need a
     gradient, and none is given, the graph alone is the answer.
@@ -54,7 +55,7 @@ class Request:
 
     gradients: bool = False
     root: str | None = None
-    gradient: str | None = None
+    gradient: Any = None
     call: int | None = None
     run_on: bool = False
     values: bool = False

@@ -98,18 +98,14 @@ class ModuleTracker:
         self._changed_to = array("q")
         self._thread = 0
         self._calls = module_calls(self._noting)
-        self._parameters: TensorTable[tuple[int, str]] = TensorTable(MAX_PARAMETERS)
+        self._parameters: TensorTable[str] = TensorTable(MAX_PARAMETERS)
         self._is_library: dict[type, bool] = {}
         self._aside = aside
         self._numbers = places
 
     def parameter_name(self, tensor: torch.Tensor) -> str:
         """The name of a parameter in its root module, also when that module is gone."""
-        return self.parameter_path(tensor)[1]
-
-    def parameter_path(self, tensor: torch.Tensor) -> tuple[int, str]:
-        """The number of that root, and the name; (-1, "") where neither is known."""
-        return self._parameters.get(tensor) or (-1, "")
+        return self._parameters.get(tensor) or ""
 
     def start(self) -> None:
         """Begin to watch; calls of other threads are not recorded."""
@@ -340,7 +336,7 @@ class ModuleTracker:
             for name, tensor in child._parameters.items():
                 # A shared parameter has the name under which it is met first.
                 if tensor is not None and tensor not in self._parameters:
-                    self._parameters[tensor] = number, prefix + name
+                    self._parameters[tensor] = prefix + name
         return self._places[id(module)][1]
 
     def _place(self, root: int, path: str, module: nn.Module) -> ModulePath:

@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 import torch
 import typing_extensions
 
-from gradscope.filesystem import is_installed, is_standard
+from gradscope.filesystem import is_standard
 from gradscope.recording.source import Site
 
 _FOREIGN_FILES = (
@@ -115,10 +115,6 @@ class Places:
             self._sites.append(site)
             self.numbers[id(site.code), site.lasti] = number
         return number
-
-    def is_own(self, code: CodeType) -> bool:
-        """Whether this is the program's own code, and not that of an installed package."""
-        return not self.is_foreign(code) and not is_installed(code.co_filename)
 
     def site(self, number: int) -> Site | None:
         """The place with this number; None for a negative one."""

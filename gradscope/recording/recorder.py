@@ -162,11 +162,7 @@ class Recorder(Recording, TorchFunctionMode):
         if glanced is IGNORED or is_traced():
             return func(*args, **kwargs)
         opened, first = listeners.unopened, sequence_number()
-        try:
-            out = func(*args, **kwargs)
-        except Exception as error:
-            self._note_failed(error, func, args, kwargs, first, frame)
-            raise
+        out = func(*args, **kwargs)
         is_done: bool | None = False
         try:
             # The short way of nearly all calls, where a listener looks closely only now and then.
@@ -176,9 +172,7 @@ class Recorder(Recording, TorchFunctionMode):
                 is_done = listeners.briefly(glanced, args, kwargs, first, out, frame)
         except Exception as error:
             self.note_fault(error)
-        if is_done:
-            self.failed = None
-        else:
+        if not is_done:
             made = (first, sequence_number())
             self.note_call(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
         return out
@@ -196,32 +190,13 @@ class Recorder(Recording, TorchFunctionMode):
         # Nothing tells afterwards that it had one.
         had_history = func in _DETACHING and any(map(requires_grad, args[:1]))
         first = sequence_number()
-        try:
-            out = func(*args, **kwargs)
-        except Exception as error:
-            self._note_failed(error, func, args, kwargs, first, frame)
-            raise
+        out = func(*args, **kwargs)
         made = (first, sequence_number())
         self.note_call(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
         if had_history:
             with self.aside():
                 self.events.note_detached(args[0], self.places.site_of(frame))
         return out
-
-    def _note_failed(
-        self,
-        error: Exception,
-        func: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        first: int,
-        frame: FrameType,
-    ) -> None:
-        with self.aside():
-            from gradscope.recording.failed import FailedCall
-
-            call = TorchCall(func, args, kwargs, (first, first), None, frame, self.places)
-            self.failed = FailedCall.of(error, call, self.modules)
 
     def _before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         if not self.listeners.prepares(func):
@@ -327,7 +302,6 @@ class Recorder(Recording, TorchFunctionMode):
 
     def note_call(self, call: TorchCall, opened: Sequence[Any]) -> None:
         """A call has returned, of which the listeners are to hear in full."""
-        self.failed = None
         # Whatever is wrong with our looking, the program's call itself has succeeded.  Written out
         # instead of `aside`, because it is done for every call.
         try:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -34,9 +34,6 @@ from gradscope.recording.places import Places
 from gradscope.recording.remembered import LeafNames, RememberedValues
 from gradscope.recording.source import Site, Sources
 from gradscope.recording.torch_call import SequenceSpan, Spans, TorchCall, name_of_call
-
-if TYPE_CHECKING:
-    from gradscope.recording.failed import FailedCall
 
 Note = Callable[[int, int, int], None]
 """Takes the sequence numbers before and after a node ran, and the node's own."""
@@ -111,8 +108,6 @@ class Recording:
         self.scaled = ScaledLosses()
         self.fault: Fault | None = None
         self.refused: list[TensorRef] = []
-        self.failed: FailedCall | None = None
-        """The call that has just raised; forgotten at the next."""
         self.elsewhere = Elsewhere(self.sources, self.places)
         self.transforms = 0  # those that torch.func made inside of a transform
         self.first = 0

@@ -1,11 +1,11 @@
 """A look that no backward call of the program takes of itself: from the root that ``--root`` names,
 with the gradient of ``--gradient``, of the gradient of a leaf (``--create-graph``), or at what the
-program has left when it ends.
+program has left when it ends; and at one tensor from inside a running program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -13,13 +13,12 @@ import torch
 from torch.autograd.graph import GradientEdge
 
 from gradscope.autograd.calls import BackwardCall, own_grad
-from gradscope.autograd.isolation import grads_preserved
+from gradscope.autograd.isolation import grads_preserved, hidden
 from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.tensors import grad_fn_of, requires_grad
 from gradscope.errors import CaptureError, RootError, described
-from gradscope.graphing.blame import failed_call, gone, operands, told
 from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
-from gradscope.graphing.probe import Detail, Probe
+from gradscope.graphing.probe import Probe
 from gradscope.graphing.roots import (
     Unusable,
     last_made,
@@ -30,18 +29,15 @@ from gradscope.graphing.roots import (
     unknown_root,
     usable_root,
 )
-from gradscope.graphing.study import LiveGraph, named_place
+from gradscope.graphing.study import LiveGraph, listener_of, named_place, studied
 from gradscope.graphing.watched_call import initial
 from gradscope.handlers import let_pass
 from gradscope.model.report import Graph, Report
-from gradscope.model.request import Request
+from gradscope.model.request import Request, Study
 from gradscope.recording.names import Scopes
+from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.running.remarks import single
-
-Shown = Callable[..., Report]
-"""``shown(roots, scopes, notes, seed)``: the graph from these roots, and a gradient sent through it
-from the only one, where one is given."""
 
 
 class OwnLook:
@@ -50,13 +46,13 @@ class OwnLook:
     Args:
         request: what was asked.
         recorder: what is known of how the graph was made.
-        shown: makes the report.
+        listener: who has heard of the calls behind it, where the recorder does not know.
     """
 
-    def __init__(self, request: Request, recorder: Recorder, shown: Shown) -> None:
+    def __init__(self, request: Request, recorder: Recorder, listener: Any) -> None:
         self._request = request
         self._recorder = recorder
-        self._shown = shown
+        self._listener = listener
         self._unusable: Unusable | None = None
         self._seen: dict[str, None] = {}
 
@@ -70,12 +66,12 @@ class OwnLook:
             root = self._named(scopes)
             if root is None:
                 return None
-            return self._take(self._derived([root], scopes, call.frame), scopes, call)
+            return self.take(self._derived([root], scopes, call.frame), scopes, call)
         if self._request.create_graph is not None:
             root = self._derived(call.roots, scopes, call.frame, call.gradients)
-            return self._take(root, scopes)
+            return self.take(root, scopes)
         if self._request.gradients:
-            return self._take(single(call), scopes)
+            return self.take(single(call), scopes)
         return self._shown(call.roots, scopes)
 
     def at_end(self, scopes: Scopes, value: object, calls: int) -> Report:
@@ -86,30 +82,17 @@ class OwnLook:
         """
         root, notes = self._final_root(scopes, value, calls)
         try:
-            return self._take(self._derived([root], scopes), scopes, notes=notes)
+            return self.take(self._derived([root], scopes), scopes, notes=notes)
         except RootError as error:
             # Who is asked for a gradient has to know of what.
             raise type(error)(error.what, *error.hints, *notes) from None
 
-    def of_failed(
-        self, scopes: Scopes, error: BaseException, calls: int, probe: Callable[..., Probe]
-    ) -> Report | None:
-        """The graph that a program had made when it failed; None where it had none.
-
-        ``probe(roots, scopes)`` walks one.
-        """
+    def of_failed(self, scopes: Scopes, error: BaseException, calls: int) -> Report | None:
+        """The graph that a program had made when it failed; None where it had none."""
         request, recorder = self._request, self._recorder
         ended = f"the program ended with {type(error).__name__}"
         if calls < (request.call or 0):
             ended += f" before backward call {request.call}"
-        failed = failed_call(recorder, error)
-        if failed is not None and failed.operands and request.root is None is request.study:
-            graph = probe(operands(failed), scopes)
-            graph.end_in(failed)
-            notes = [f"{ended}, raised by {told(failed, recorder)}: ✖ in the graph"]
-            if gone(failed):
-                notes.append("of temporary results in that call only the last step is known")
-            return graph.report(notes=notes)
         last, what = last_made(recorder), "the last result it had made by then"
         if request.root is not None:
             named = named_root(request.root, scopes, recorder)
@@ -137,7 +120,7 @@ class OwnLook:
             raise no_graph(self._recorder)
         return root, notes
 
-    def _take(
+    def take(
         self,
         root: torch.Tensor,
         scopes: Scopes,
@@ -160,6 +143,23 @@ class OwnLook:
                 if not (request.or_graph or (study and not study.needs_gradient)):
                     raise
         return self._shown([root], scopes, notes, seed)
+
+    def _shown(
+        self,
+        roots: Sequence[Any],
+        scopes: Scopes,
+        notes: Sequence[str] = (),
+        seed: torch.Tensor | None = None,
+    ) -> Report:
+        """The graph from these roots, and a gradient sent through it from the only one."""
+        request, recorder = self._request, self._recorder
+        # After the root and the gradient: a call can be wrong before it lacks anything.
+        listener = self._listener or _listener(recorder, request.study)
+        probe = Probe(roots, recorder, scopes, request)
+        live = LiveGraph(probe, roots, [seed] * len(roots), recorder, listener, scopes)
+        answer = studied(request.study, live)
+        passes = [] if seed is None else [probe.own_pass(seed)]
+        return probe.report(passes, notes, answer)
 
     def _named(self, scopes: Scopes, is_over: bool = False) -> torch.Tensor | None:
         """The root of ``--root``, at a backward call or when the program is over; None if it may
@@ -205,7 +205,7 @@ class OwnLook:
         if leaf is None:
             (root,) = roots
             return root  # type: ignore[no-any-return]
-        probe = Probe(roots, recorder, scopes, Detail())
+        probe = Probe(roots, recorder, scopes)
         probe.require_memory()
         live = LiveGraph(probe, roots, gradients, recorder, None, scopes)
         node, output = named_place(leaf, live)
@@ -250,4 +250,43 @@ def _usable(found: torch.Tensor | None, leaf: str, graph: Graph, scopes: Scopes)
         )
     if not scopes.names(found):
         scopes.add(name, found)
+    return found
+
+
+def look(
+    recorder: Recorder | None, frame: FrameType, root: Any, request: Request, listener: Any = None
+) -> Report:
+    """Walk from ``root``, and answer a request about its graph.
+
+    Args:
+        recorder: what is known of the program; else the active recorder; else only names are known.
+        frame: the caller, whose variables give names.
+        root: a tensor that requires grad.
+        request: what to look at, but for the root.
+        listener: who has heard of the calls behind it, where the recorder does not know.
+
+    Raises:
+        RootError: when the root or the gradient does not fit.
+        CaptureError: when the study needs calls that nobody has recorded.
+    """
+    # A recorder that was never started knows nothing, and answers every question so.
+    recorder = recorder or Recorder.active or Recorder()
+    with hidden():
+        scopes = Scopes.of_frames(frames_from(frame, recorder.places))
+        names = scopes.names(root) if isinstance(root, torch.Tensor) else []
+        root = usable_root(root, names[0] if names else "the root", "root", recorder)
+        return OwnLook(request, recorder, listener).take(root, scopes)
+
+
+def _listener(recorder: Recorder, study: Study | None) -> Any:
+    """Who has heard of the calls that a study needs; None where it needs none."""
+    if study is None or not study.listener:
+        return None
+    kind = listener_of(study)
+    found = next((one for one in recorder.listeners.all if isinstance(one, kind)), None)
+    if found is None:
+        raise CaptureError(
+            f"{study.command} makes the calls behind a graph again, and nobody has recorded them",
+            f"make the graph inside of gradscope.record({study.command}=True)",
+        )
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from types import FrameType
@@ -19,7 +19,7 @@ from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import Fault, GradscopeError, without_frames
 from gradscope.escaping import message
-from gradscope.graphing.probe import Detail, Probe
+from gradscope.graphing.probe import EVERYTHING, Probe
 from gradscope.graphing.watched_call import MeasuredCall
 from gradscope.model.report import Report
 from gradscope.model.request import Request
@@ -51,8 +51,7 @@ class Watcher:
         self._stopper = Stopper()
         self._steps_left = request.steps
         self._request = request
-        self._detail = Detail(request.values, request.saved, request.histograms)
-        keep = self._detail.keep if request.values else SMALL
+        keep = EVERYTHING if request.values else SMALL
         self.recorder = Recorder(sources, self._on_backward, keep)
         self._listener = _listening(request, self.recorder)
         self._inner: InnerCalls | None = None
@@ -198,8 +197,8 @@ class Watcher:
                 from gradscope.running.remarks import batched
 
                 raise batched(call, scopes)
-            probe = self._probe(call.roots, scopes)
-            studied = self._studied(probe, call.roots, call.gradients, scopes)
+            probe = Probe(call.roots, self.recorder, scopes, self._request)
+            studied = self._studied(probe, call, scopes)
         watched = probe.watch(call, self.calls)
         # The call was made: what came of it is the program's, whatever we make of it.
         with self._answering(), hidden():
@@ -245,7 +244,7 @@ class Watcher:
                 else:
                     own = self.recorder.places.own_frames(frames)
                     scopes = Scopes.of_frames(own)
-                    self.report = self._own.of_failed(scopes, error, self.calls, self._probe)
+                    self.report = self._own.of_failed(scopes, error, self.calls)
             self._await()
             self._complete()
         # Torch's words for a backward call that has nowhere to go.
@@ -271,37 +270,16 @@ class Watcher:
     def _own(self) -> OwnLook:
         from gradscope.running.own_look import OwnLook
 
-        return OwnLook(self._request, self.recorder, self._shown)
+        return OwnLook(self._request, self.recorder, self._listener)
 
-    def _shown(
-        self,
-        roots: Sequence[Any],
-        scopes: Scopes,
-        notes: Sequence[str] = (),
-        seed: torch.Tensor | None = None,
-    ) -> Report:
-        """The graph from these roots, and a gradient sent through it from the only one."""
-        probe = self._probe(roots, scopes)
-        studied = self._studied(probe, roots, [seed] * len(roots), scopes)
-        passes = [] if seed is None else [probe.own_pass(seed)]
-        return probe.report(passes, notes, studied)
-
-    def _studied(
-        self,
-        probe: Probe,
-        roots: Sequence[Any],
-        gradients: Sequence[torch.Tensor | None],
-        scopes: Scopes,
-    ) -> dict[str, Any]:
+    def _studied(self, probe: Probe, call: BackwardCall, scopes: Scopes) -> dict[str, Any]:
         if self._request.study is None:
             return {}
         from gradscope.graphing.study import LiveGraph, studied
 
+        roots, gradients = call.roots, call.gradients
         live = LiveGraph(probe, roots, gradients, self.recorder, self._listener, scopes)
         return studied(self._request.study, live)
-
-    def _probe(self, roots: Sequence[Any], scopes: Scopes) -> Probe:
-        return Probe(roots, self.recorder, scopes, self._detail)
 
 
 def _listening(request: Request, recorder: Recorder) -> Any:

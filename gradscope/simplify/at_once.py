@@ -77,7 +77,7 @@ def _turned(view: View, graph: Graph, told: frozenset[int]) -> dict[int, int]:
         if item.kind != "op" or node.short_op not in TURNS or item.id in view.roots:
             continue
         is_for_one = all(many[member] == 1 for member in item.members)
-        if node.raised or not is_for_one or not told.isdisjoint(item.members):
+        if not is_for_one or not told.isdisjoint(item.members):
             continue
         targets = [view.links[link].target for link in outgoing[item.id]]
         users = [view.items[view.links[link].source] for link in incoming[item.id]]
@@ -97,7 +97,7 @@ def views_as_one(view: View, graph: Graph, told: frozenset[int]) -> View:
         node = graph.nodes[item.members[0]]
         is_alone = len(incoming[item.id]) == 1 and item.id not in view.roots
         is_plain = item.kind == "op" and item.template is None and node.short_op in VIEWS
-        return is_alone and is_plain and not node.raised and told.isdisjoint(item.members)
+        return is_alone and is_plain and told.isdisjoint(item.members)
 
     chain: list[int] = []  # for each item the first of its chain
     held: dict[int, list[int]] = {}

@@ -13,7 +13,7 @@ import torch
 
 from gradscope.autograd.elements import has_data
 from gradscope.autograd.originals import parameters_of
-from gradscope.autograd.summary import dense, measure
+from gradscope.autograd.summary import dense, measure, read_numbers
 
 _foreach_norm: Any = torch._foreach_norm
 
@@ -23,7 +23,7 @@ class Norms:
 
     def __init__(self) -> None:
         self._known: list[float | None] = []
-        self._waiting: dict[torch.device, list[tuple[int, torch.Tensor]]] = {}
+        self._waiting: dict[int, torch.Tensor] = {}
 
     def add(self, tensors: Sequence[torch.Tensor]) -> list[int]:
         """The positions at which the 2-norms of these will be; nothing waits for a device.
@@ -32,7 +32,7 @@ class Norms:
         not: float32 is added up in float64.  Where the memory of one was given back, it is None.
         """
         first = len(self._known)
-        remote: dict[torch.device, list[tuple[int, torch.Tensor]]] = {}
+        remote: dict[torch.device, dict[int, torch.Tensor]] = {}
         for position, tensor in enumerate(tensors, first):
             self._known.append(None)
             if not has_data(tensor):
@@ -43,28 +43,25 @@ class Norms:
             else:
                 still = dense(tensor.detach())
                 still = torch.view_as_real(still.resolve_conj()) if still.is_complex() else still
-                remote.setdefault(tensor.device, []).append((position, still))
-        for device, found in remote.items():
-            norms = _foreach_norm([still for _, still in found], 2, dtype=torch.float64)
-            numbers = [position for position, _ in found]
-            self._waiting.setdefault(device, []).extend(zip(numbers, norms, strict=True))
+                remote.setdefault(tensor.device, {})[position] = still
+        for found in remote.values():
+            norms = _foreach_norm([*found.values()], 2, dtype=torch.float64)
+            self._waiting.update(zip(found, norms, strict=True))
         return list(range(first, len(self._known)))
 
     def add_number(self, number: torch.Tensor) -> int:
         """The position at which the one element of a tensor will be."""
-        self._known.append(None)
-        waiting = self._waiting.setdefault(number.device, [])
         # A copy: the program may change it before it is read.
         still = number.detach().to(torch.float64, copy=True).reshape(())
-        waiting.append((len(self._known) - 1, still))
+        self._waiting[len(self._known)] = still
+        self._known.append(None)
         return len(self._known) - 1
 
     def read(self) -> list[float | None]:
         """Return all norms, in one transfer from each device."""
-        for waiting in self._waiting.values():
-            numbers = torch.stack([number for _, number in waiting]).tolist()
-            for (position, _), number in zip(waiting, numbers, strict=True):
-                self._known[position] = number
+        numbers = read_numbers([*self._waiting.values()])
+        for position, number in zip(self._waiting, numbers, strict=True):
+            self._known[position] = number
         self._waiting.clear()
         return self._known
 

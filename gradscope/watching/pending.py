@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from gradscope.autograd.elements import has_data
 from gradscope.autograd.tensors import dense_parts
@@ -72,17 +71,6 @@ def _version(gradient: torch.Tensor | None) -> object:
     return [one._version for one in dense_parts(gradient)[0]]
 
 
-def _memory(gradient: torch.Tensor) -> list[StorageWeakRef]:
-    """What keeps the memory of a gradient apart from that of any later one, and does not keep it.
-    Torch swaps no tensors that have weak references themselves."""
-    parts = dense_parts(gradient)[0]
-    return [StorageWeakRef(one.untyped_storage()) for one in parts]  # type: ignore[no-untyped-call]
-
-
-def _is_gone(memory: StorageWeakRef) -> bool:
-    return bool(memory.expired())  # type: ignore[no-untyped-call]
-
-
 Norms4 = tuple[float | None, float | None, float | None, float | None]
 """Of a parameter: of its gradient, of that which was used, of its change, of what it was before."""
 
@@ -116,8 +104,8 @@ class Pending:
     """As ``received``, where others add to it before the call is over."""
     copies: dict[int, int] = field(default_factory=dict)
     """Parameter to the number of processes that hold the same shard of it."""
-    left: dict[int, tuple[list[StorageWeakRef], object]] = field(default_factory=dict)
-    """Parameter to the memory of its ``.grad`` when the call ended, and the version of that."""
+    left: dict[int, tuple[int, object]] = field(default_factory=dict)
+    """Parameter to the id of its ``.grad`` when the call ended, and the version of that."""
     calls: int = 1
     """It, and those before it that it stands for as well."""
     total: torch.Tensor | None = None
@@ -149,7 +137,7 @@ class Pending:
             scale=None if call.scale is None else norms.add_number(call.scale),
             terms=call.terms,
         )
-        found.left = {k: (_memory(one), _version(one)) for k, one in reached.items()}
+        found.left = {k: (id(one), _version(one)) for k, one in reached.items()}
         if earlier is not None:
             found.calls, found.total = earlier.calls + 1, earlier.total
         if call.arrivals is not None:
@@ -187,10 +175,7 @@ class Pending:
         ids = {position: key for key, position in members.positions.items()}
         before = {k: call.before.get(ids[k], (None, None)) for k in self.left}
         return any(
-            old is not None
-            and version == self.left[k][1]
-            and _memory(old) == self.left[k][0]
-            and not any(map(_is_gone, self.left[k][0]))
+            old is not None and (id(old), version) == self.left[k]
             for k, (old, version) in before.items()
         )
 

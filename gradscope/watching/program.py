@@ -18,10 +18,9 @@ import torch
 from torch import nn
 
 from gradscope.autograd.originals import living_optimizers, parameters_of
-from gradscope.handlers import let_pass
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import Places
-from gradscope.recording.wrappers import plain_path
+from gradscope.recording.wrappers import named_parameters_in, plain_path
 from gradscope.watching.arrivals import HiddenFromProgram, untraced
 from gradscope.watching.norms import ModelParameters
 from gradscope.watching.watch import Watch
@@ -119,13 +118,8 @@ class FoundModels:
 
 
 def _parameters(model: Any) -> list[tuple[str, torch.Tensor]]:
-    try:
-        # Not its own `named_parameters`, which may be code of the program.
-        pairs = [] if model is None else list(nn.Module.named_parameters(model))
-        return [(plain_path(model, path), one) for path, one in pairs]
-    except Exception as error:  # one that was never finished
-        let_pass(error)
-        return []
+    pairs = () if model is None else named_parameters_in(model)
+    return [(plain_path(model, path), one) for path, one in pairs]
 
 
 def _outermost(parameters: dict[int, torch.Tensor]) -> list[Any]:

@@ -131,7 +131,6 @@ export class Panel {
       faint("p", [model.op(node), `#${node}`, kind].filter(Boolean).map(visible).join(" · ")),
       names.length > 1 ? faint("p", `also ${names.slice(1).join(", ")}`) : null,
       this.facts("", [
-        ["raised, at", visible(model.data.nodes.raised[node] ?? "")],
         ["shape", this._shapes(node)],
         ["value", values ? tensor(values, shapeOf(model.shape(node))) : ""],
         ["module", visible(model.module(node))],

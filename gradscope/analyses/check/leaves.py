@@ -200,21 +200,11 @@ class CheckedLeaves:
     def _checks(self, leaves: Sequence[int], work: int) -> Iterator[LeafCheck]:
         """Compare all leaves together, and each alone as far as the budget goes."""
         if len(leaves) > 1:
-            together = self._check(leaves)
-            yield together
+            yield self._check(leaves)
             if BUDGET // max(work, 1) < 4 * len(leaves):
-                if together.verdict == "wrong":
-                    yield self._guilty(leaves)
                 return
         for leaf in leaves:
             yield self._check([leaf])
-
-    def _guilty(self, leaves: Sequence[int]) -> LeafCheck:
-        """The first leaf behind a disagreement, by halving."""
-        while len(leaves) > 1:
-            first, second = leaves[: len(leaves) // 2], leaves[len(leaves) // 2 :]
-            leaves = first if self._check(first).verdict == "wrong" else second
-        return self._check(leaves)
 
     def _check(self, leaves: Sequence[int]) -> LeafCheck:
         """Leaves in a random direction; where that differs, in those that keep the form that a call

@@ -29,7 +29,7 @@ from gradscope.autograd.tensors import TensorTable
 from gradscope.errors import CaptureError, NoGraph, RootError
 from gradscope.escaping import message
 from gradscope.graphing.assemble import Assembler
-from gradscope.graphing.probe import Detail, Probe
+from gradscope.graphing.probe import Probe
 from gradscope.graphing.roots import (
     last_made,
     main_result,
@@ -222,7 +222,7 @@ def result_case(
     says which it is."""
     from gradscope.graphing.initial_gradient import implicit_gradient
 
-    probe = Probe([root], listener.recorder, scopes, Detail())
+    probe = Probe([root], listener.recorder, scopes)
     passes: list[BackwardPass] = []
     try:
         if listener.alterations.has_hooks or any(map(is_packed, probe.walked.nodes)):

@@ -73,7 +73,7 @@ def _sized(every: list[_Learner], roots: Iterable[nn.Module]) -> Iterator[_Learn
     # Of a tensor that is spread over ranks each holds another part.
     spread = in_flat_shards(roots)
     entries = [
-        0 if copies(one.tensor) or id(one.tensor) in spread else table.add_held(one.tensor)
+        0 if copies(one.tensor) or id(one.tensor) in spread else table.add(one.tensor)
         for one in every
     ]
     measured = table.finish()

@@ -21,7 +21,7 @@ from gradscope.autograd import saved
 from gradscope.autograd.nodes import is_leaf, leaf_of, op_name, torch_name
 from gradscope.escaping import message
 from gradscope.model.observations import Raiser, RaiserKind
-from gradscope.recording.failed import KnownHook
+from gradscope.recording.hook_codes import KnownHook
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site
 

@@ -16,7 +16,6 @@ from gradscope.autograd.isolation import fault_of
 from gradscope.autograd.tensors import flat_tensors
 from gradscope.errors import Fault
 from gradscope.escaping import message
-from gradscope.graphing.blame import failed_call
 from gradscope.graphing.probe import checked, meta, not_shown
 from gradscope.model.observations import (
     Failure,
@@ -191,10 +190,7 @@ class ReportBuilder:
             return None
         known = self._failure
         if error is not None and not self._is_known(error):
-            recorder = self._listener.recorder
-            site, failed = recorder.places.site_of_error(error), failed_call(recorder, error)
-            if failed is not None:
-                site = recorder.places.site(failed.place)
+            site = self._listener.recorder.places.site_of_error(error)
             told = Failure(type(error).__name__, message(error), site, ended=True)
             return case.origins.told(told)
         if known is None or (error is None and self._as_test):

@@ -23,7 +23,7 @@ from gradscope.autograd.tensors import (
     requires_grad,
 )
 from gradscope.model.observations import Alteration, TrackedParameter
-from gradscope.recording.failed import HookCodes
+from gradscope.recording.hook_codes import HookCodes
 from gradscope.recording.names import locals_of, name_in_frame
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall

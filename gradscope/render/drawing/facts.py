@@ -208,15 +208,13 @@ class Note(NamedTuple):
 
 
 def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -> list[Note]:
-    """The notes of an item, what failed and sums first; of other gradients than the scene's where
+    """The notes of an item, sums first; of other gradients than the scene's where
     they are given."""
-    raised = "" if item.folded else scene.graph.nodes[item.members[0]].raised
     onwards = _to_next_round(scene, item, gradients or scene.gradients)
     cut = scene.cut(item.members)
-    first = [Note(remark=raised, across=True)] if raised else []
     last = [Note(remark=cut, across=True)] if cut else []
     sums = _sums(scene, item, gradients or scene.gradients)
-    return [*first, *sums, *_strips(scene, item), *onwards, *_saved(scene, item), *last]
+    return [*sums, *_strips(scene, item), *onwards, *_saved(scene, item), *last]
 
 
 def _to_next_round(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Note]:

@@ -41,7 +41,7 @@ from gradscope.render.drawing.scale import short as path_end
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.verdict import Marks, alarm, sentences
 from gradscope.render.words import numbers
-from gradscope.render.words.text import BADGES, shorten, wrapped
+from gradscope.render.words.text import BADGES, shorten
 from gradscope.simplify.gradients import middle
 from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import Frame, Item, Link
@@ -139,9 +139,8 @@ class Labels:
         # Kept out of the first line, which is all that is read at a distance.
         met = self._meeting(item)
         kept = text(saved_words(scene, item), INK, 10)
-        got = [text(line, MAGENTA, 10) for line in wrapped(visible(node.raised), LONGEST)]
         where = text(" · ".join(filter(None, facts)), GREY, 10)
-        lines = [head, where, self._sides(item), *got, self._hooked(item), kept, *met]
+        lines = [head, where, self._sides(item), self._hooked(item), kept, *met]
         lines += self._bars(rounds)
         lines.append(text(short(f"saved: {saved}") if saved else "", GREY, 10))
         lines.append(text(short(scene.cut(item.members)), GREY, 10))

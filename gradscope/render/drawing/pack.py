@@ -150,7 +150,6 @@ def _nodes(
         "group": list(hierarchy.owner),
         "shape": [strings.column(map(_tensor, node.outputs)) for node in nodes],
         "backward": [node.id for node in nodes if node.backward_made],
-        "raised": {node.id: node.raised for node in nodes if node.raised},
         "values": {
             node.id: values
             for node in nodes

@@ -152,14 +152,12 @@ class Scene:
         if self.options.names != "torch" or item.kind in ("leaf", "module"):
             return {}
         nodes = map(self.graph.nodes.__getitem__, item.members)
-        return {node.short_op: node.op for node in nodes if not node.raised}
+        return {node.short_op: node.op for node in nodes}
 
     def slots(self, link: Link) -> str:
         """``[0]``: which entries of its node's ``next_functions`` the edges of a link are."""
         edges = [self.graph.edges[index] for index in link.edges]
-        sources = {edge.source for edge in edges}
-        # The call that raised is no node of torch's.
-        is_one = len(sources) == 1 and not self.graph.nodes[sources.pop()].raised
+        is_one = len({edge.source for edge in edges}) == 1
         return ", ".join(f"[{edge.slot}]" for edge in edges) if is_one else ""
 
     def type(self, item: Item) -> str:
