@@ -231,8 +231,13 @@ class ViewGradients(Sums):
             return middle(self.rounds(item))
         if item.kind == "round" and item.called:
             return self.crossing(set(item.called[0]))
+        return combine(self.entering_parts(item))
+
+    def entering_parts(self, item: Item) -> list[GradientInfo]:
+        """What enters an item, place by place: the sum of all that comes there, or each gradient by
+        itself where others from inside come there as well."""
         inside = set(item.members) if item.folded else set()
-        return combine([self._from_outside(place, inside) for place in self.arrivals(item)])
+        return [part for place in self.arrivals(item) for part in self._outside(place, inside)]
 
     def rounds(self, item: Item | Frame) -> list[GradientInfo]:
         """The gradient that enters each round of a repeat, in the order of its rounds; of a round
@@ -259,7 +264,9 @@ class ViewGradients(Sums):
 
     def crossing(self, nodes: set[int]) -> GradientInfo:
         """What enters these nodes from others, or from outside."""
-        return combine([self._from_outside(place, nodes) for place in self.entered(nodes)])
+        return combine(
+            [part for place in self.entered(nodes) for part in self._outside(place, nodes)]
+        )
 
     def leaving(self, nodes: set[int]) -> GradientInfo | None:
         """What goes from these nodes to others that are no leaves; None where nothing does, or
@@ -274,31 +281,25 @@ class ViewGradients(Sums):
             return None
         return combine([self.backward.at(*place) for place in out]) if out else None
 
-    def _from_outside(self, place: tuple[int, int], nodes: set[int]) -> GradientInfo:
+    def _outside(self, place: tuple[int, int], nodes: set[int]) -> list[GradientInfo]:
         """What comes to an output of a node, without what others of these nodes send there."""
-        outside = self._edges_outside(place, nodes)
-        if outside is None:
-            return self.backward.at(*place)
-        roots = enumerate(self.graph.roots)
-        given = [self.seed(at) for at, root in roots if (root.node, root.output) == place]
-        return combine([*map(self.backward.on_edge, outside), *given])
-
-    def _edges_outside(self, place: tuple[int, int], nodes: set[int]) -> list[int] | None:
-        """The edges that lead to an output of a node from others than these; None where all do."""
         node, output = place
         edges = self.graph.edges
         into = [edge for edge in self._edges_into.get(node, ()) if edges[edge].output == output]
         outside = [edge for edge in into if edges[edge].source not in nodes]
-        return None if len(outside) == len(into) else outside
+        if len(outside) == len(into):
+            return [self.backward.at(node, output)]
+        roots = enumerate(self.graph.roots)
+        given = [self.seed(at) for at, root in roots if (root.node, root.output) == place]
+        return [*map(self.backward.on_edge, outside), *given]
 
-    def is_apart(self, item: Item) -> bool:
-        """Whether what enters a closed group is known by its parts alone: at several places, or
-        where several gradients from outside meet one from inside."""
+    def apart(self, item: Item) -> int:
+        """Of how many gradients a closed group has the norm as if they were one vector; 0 where it
+        is that of their sum."""
         if not item.folded or item.template is not None or item.kind == "leaves":
-            return False
-        places = self.arrivals(item)
-        outside = (self._edges_outside(one, {*item.members}) for one in places)
-        return len(places) > 1 or any(edges and len(edges) > 1 for edges in outside)
+            return 0
+        many = len(self.entering_parts(item))
+        return many if many > 1 else 0
 
     def entered(self, nodes: set[int]) -> list[tuple[int, int]]:
         """Where gradients enter these nodes from others, or from outside: (node, output)."""

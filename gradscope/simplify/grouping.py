@@ -140,28 +140,44 @@ class _Grouping:
             entries = stretch[start : start + period * count]
             # Two networks that take turns in a loop are two repeats.
             sets = self._connected(entries, period)
-            begin = start
+            begun = []
             if len(sets) == 1:
-                begin -= self._begun(stretch[done:start], entries[:period])
-            contents += stretch[done:begin]
-            if begin < start:
-                contents.append(self._first_round(stretch[begin:start], rounds))
+                begun = self._begun(stretch[done:start], entries[:period])
+            contents += stretch[done : start - sum(begun)]
+            contents += self._first_rounds(stretch[:start], begun, rounds)
             for places in sets:
                 own = [entry for at, entry in enumerate(entries) if at % period in places]
-                contents.append(self._repeat(own, len(places), count, rounds, 1 + (begin < start)))
+                contents.append(self._repeat(own, len(places), count, rounds, 1 + len(begun)))
             done = start + period * count
         return contents + stretch[done:]
 
-    def _begun(self, before: Sequence[int], one: Sequence[int]) -> int:
-        """How many of the entries before a repeat are one more round, that lacks some of what this
-        one has: the state that a loop begins with has no history yet."""
-        place, many = len(one), 0
-        for entry in reversed(before):
-            place = next((at for at in reversed(range(place)) if self._is_at(entry, one[at])), -1)
-            if place < 0:
-                break
-            many += 1
-        return many if 2 * many > len(one) and many >= FEWEST_BEGUN else 0
+    def _begun(self, before: Sequence[int], one: Sequence[int]) -> list[int]:
+        """How many entries each round has that stands before a repeat and lacks some of what this
+        one has, in the order of the program: the state that a loop begins with has no history yet.
+        """
+        functions = set(map(self._made_in, one))
+        found: list[int] = []
+        while True:
+            left = before[: len(before) - sum(found)]
+            place, many = len(one), 0
+            for entry in reversed(left):
+                place = next(
+                    (at for at in reversed(range(place)) if self._is_at(entry, one[at])), -1
+                )
+                # What comes last in a round does so in each.
+                if place < 0 or (not many and place != len(one) - 1):
+                    break
+                many += 1
+            # A call before the loop has what one function of the round made, not the loop itself.
+            known = set(map(self._made_in, left[len(left) - many :]))
+            if 2 * many <= len(one) or known != functions:
+                return found[::-1]
+            found.append(many)
+
+    def _made_in(self, entry: int) -> str:
+        """The function in which an entry was made or called."""
+        origin = self._origin(entry)
+        return "" if origin is None else origin.function
 
     def _is_at(self, entry: int, other: int) -> bool:
         """Whether two entries were made at one place: by one operation, or one call of modules."""
@@ -170,14 +186,26 @@ class _Grouping:
             return self._word(entry) == self._word(other)
         return (made.type, made.origin) == (known.type, known.origin)
 
-    def _first_round(self, entries: list[int], rounds: list[GroupDraft]) -> int:
-        made = GroupDraft("begun", "first round", contents=entries)
-        made.label = self._described(entries, len(entries), 1).label
-        word = self._number("first round", tuple(map(self._word, entries)))
-        rounds.append(made)
-        entry = self.draft.add(made)
-        self._words[entry] = word
-        return entry
+    def _first_rounds(
+        self, entries: list[int], begun: list[int], rounds: list[GroupDraft]
+    ) -> list[int]:
+        """The last of these entries, those of the rounds that have ``begun`` a loop, as a group a
+        round; of few entries each is as well seen by itself."""
+        contents: list[int] = []
+        for number, many in enumerate(begun):
+            end = len(entries) - sum(begun[number + 1 :])
+            own = entries[end - many : end]
+            if many >= FEWEST_BEGUN:
+                made = GroupDraft("begun", "first round", contents=own)
+                if len(begun) > 1:
+                    made.title = f"round {number + 1}"
+                made.label = self._described(own, many, 1).label
+                rounds.append(made)
+                word = self._number("begun", tuple(map(self._word, own)))
+                own = [self.draft.add(made)]
+                self._words[own[0]] = word
+            contents += own
+        return contents
 
     def _connected(self, entries: Sequence[int], period: int) -> list[set[int]]:
         """The places of a round, 0 … period - 1, in sets between which no gradient flows in any
@@ -234,11 +262,11 @@ class _Grouping:
         return found
 
     def _goes_back(self, entry: int, after: int) -> bool:
-        """Whether the program went to an earlier line of a file from one entry to another."""
+        """Whether the program went to an earlier line of a function from one entry to another."""
         before, now = (self._origin(one) for one in (entry, after))
-        if before is None or now is None or before.file != now.file:
+        if before is None or now is None or before.function != now.function:
             return False
-        return now.line < before.line
+        return now.file == before.file and now.line < before.line
 
     def _origin(self, entry: int) -> Origin | None:
         """Where an entry was made or called; of a group of several its first."""

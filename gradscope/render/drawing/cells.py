@@ -238,7 +238,7 @@ class Cells:
         if item.template is not None:
             return self._of_template(row, item)
         gradients = self.scene.gradients
-        if row.kind == "definition" and item.rounds and gradients and gradients.is_apart(item):
+        if row.kind == "definition" and item.rounds and gradients and gradients.apart(item):
             # Each round gets something from outside: of all together there is no size.
             *most, _, source = self._rounds(item, gradients.rounds(item))
             return [self._name(row, item), self._told(row, item), *most, "", source]

@@ -73,9 +73,8 @@ def residual_of_each(scene: Scene, item: Item) -> list[float | None]:
 def meeting(scene: Scene, item: Item) -> str:
     """What is to be said of gradients that meet in an item, or ""."""
     gradients = scene.gradients
-    parts = ""
-    if gradients is not None and gradients.is_apart(item):
-        parts = edges_in_words(sum(gradients.arrivals(item).values()), is_sum=False)
+    many = 0 if gradients is None else gradients.apart(item)
+    parts = f"√Σ‖g‖² of {many:,} gradients" if many else ""
     words = (skipped(residuals(scene, item)), cancelled(scene, item), parts)
     return " · ".join(filter(None, words))
 

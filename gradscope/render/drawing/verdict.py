@@ -288,23 +288,24 @@ def _sizes(scene: Scene) -> Iterator[Told]:
 
 def _cancelled_in_sums(scene: Scene, leaves: Sequence[tuple[float, Leaf]]) -> float:
     """The largest gradient that arrives where biases are added, if all these leaves, each with its
-    norm, are biases that get no more than its rounding; else 0.
+    norm, are biases that are sent no more than its rounding; else 0.
 
     A bias gets the sum over all rows, or over all places of an image. So a softmax over keys, or a
     normalisation, behind it takes away whatever it adds."""
     graph, found = scene.graph, scene.gradients
-    norms = {leaf.node: norm for norm, leaf in leaves}
+    meant = {leaf.node for _, leaf in leaves}
     sizes: list[float] = []
-    for edge in graph.edges if found else ():
-        node = graph.nodes[edge.source]
-        if found is None or edge.target not in norms:
+    for at, edge in enumerate(graph.edges if found else ()):
+        if found is None or edge.target not in meant:
             continue
-        # Who calls addmm may scale what is added.
-        origin = graph.origin_of(node)
-        is_scaled = origin is not None and "addmm" in origin.expression
+        node = graph.nodes[edge.source]
+        # Who calls addmm may scale what is added; a Linear does not.
+        kind = graph.calls[node.call].type if node.call is not None else ""
+        is_plain = node.short_op != "Addmm" or kind == "Linear"
         arrived = float(found.backward.at(node.id).norm or 0)
-        is_bias = BIAS_SLOTS.get(node.short_op) == edge.slot and not is_scaled
-        if not is_bias or norms[edge.target] > ROUNDING * arrived:
+        sent = float(found.backward.on_edge(at).norm or 0)
+        is_bias = BIAS_SLOTS.get(node.short_op) == edge.slot and is_plain
+        if not is_bias or sent > ROUNDING * arrived:
             return 0.0
         sizes.append(arrived)
     return max(sizes, default=0.0)

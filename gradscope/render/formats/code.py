@@ -292,7 +292,11 @@ class _Code(Head):
         backward, leaves = self.scene.backward, self.scene.graph.leaves
         whole = self._sizes(infos)
         is_all = len(edges) == sum(self._uses[leaves[one].node] for one in positions)
-        if backward is None or is_all or len(edges) != len(positions) or not span(infos):
+        is_known = backward is not None and len(edges) == len(positions) and span(infos)
+        if backward is None or is_all or not is_known:
+            return whole
+        # Of what a hook has changed the parts are those of before.
+        if not {leaves[one].node for one in positions}.isdisjoint(backward.altered):
             return whole
         return f"{whole} ({self._sizes([backward.on_edge(edge) for edge in edges])} here)"
 

@@ -210,9 +210,14 @@ class _Drawing:
             into = [one.template is not None and one.id == heads[one.template] for one in targets]
             if item.template is not None or not any(into):
                 continue
-            for at, (link, one) in enumerate(zip(self.ends[item.id], targets, strict=True)):
-                if one.kind == "leaf" and len(incoming[one.id]) == 1 and one.template is None:
-                    yield link, "w" if at < into.index(True) else "e"
+            leaves = [
+                (link, "w" if at < into.index(True) else "e")
+                for at, (link, one) in enumerate(zip(self.ends[item.id], targets, strict=True))
+                if one.kind == "leaf" and len(incoming[one.id]) == 1 and one.template is None
+            ]
+            # More at one side would lie on one another's arrows.
+            sides = [side for _, side in leaves]
+            yield from leaves if len(set(sides)) == len(sides) else ()
 
     def _draw_frame(self, number: int, template: Frame) -> None:
         """A frame around what is drawn once.  Its head is a node above the first item, through
