@@ -166,11 +166,6 @@ def test_focus_names_the_leaves_that_are_used_there() -> None:
     assert [names[node] for node in meant(graph, Folding(focus="W[2]"))] == ["W[2]"]
 
 
-def test_the_rounds_of_a_module_called_again_and_again_are_numbered() -> None:
-    (item,) = [item for item in simplify(decaying(7).graph).items if item.kind == "repeat"]
-    assert item.round_names == tuple(f"round {number}" for number in range(7, 0, -1))
-
-
 EXPERTS = """
 import torch
 from torch import nn
@@ -363,38 +358,58 @@ def test_equal_loops_that_are_drawn_once_are_counted_in_one_word() -> None:
     assert len(set(words)) == len(words), text
 
 
-ODE = """
+HELPED = """
 import torch
 from torch import nn
 
 torch.manual_seed(0)
-net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
-state, path = torch.randn(4, 2), []
-for _ in range(9):
-    k1 = net(state**3)
-    k2 = net(state + k1 / 2)
-    state = state + k1 / 4 + k2 * 3 / 4
-    path.append(state)
-torch.stack(path).abs().mean().backward()
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 4))
+def helper(x):
+    return torch.relu(torch.sigmoid(net(x)) - 0.1)
+x, last = torch.randn(3, 4), [None, None]
+{before}
+for step in range(7):
+{body}
+x.sum().backward()
+"""
+STEPS = """
+    new = helper(x)
+    made = new * 1.9
+    if last[0] is not None:
+        made = made - last[0] * 1.3
+    if last[1] is not None:
+        made = made + last[1] * 0.4
+    x, last = x + made * 0.1, [new, last[0]]
+"""
+LATE = """
+    if step > 0:
+        x = torch.exp(x) * 0.2
+    x = helper(x)
+    x = torch.cos(x * 2)
 """
 
 
-def test_the_first_round_of_a_loop_is_a_box_beside_the_others(session: Session) -> None:
-    """It has no ``state**3`` in its graph, as its state has no history."""
-    path = str(session.write(ODE))
-    graph = session.look_at(path).graph
+@pytest.mark.parametrize(
+    ("before", "body", "titles", "first"),
+    [
+        # What a helper made before the loop is none of its rounds.
+        ("x = helper(x)", "    x = torch.cos(helper(x))", [], 1),
+        ("", STEPS, ["round 1", "round 2"], 3),
+        ("", LATE, ["first round"], 2),
+    ],
+)
+def test_rounds_are_counted_as_the_program_counts_them(
+    before: str, body: str, titles: list[str], first: int, session: Session
+) -> None:
+    graph = session.look_at(str(session.write(HELPED.format(before=before, body=body)))).graph
     for folding in (Folding(), Folding(at_once=True)):
         view = simplify(graph, folding)
         prove(view, graph)
-        (first,) = [item for item in view.items if item.title == "first round"]
         (others,) = [item for item in view.items if item.kind == "repeat"]
-        assert others.round_names == tuple(f"round {number}" for number in range(9, 1, -1))
-        lines = {graph.nodes[node].line for node in others.members}
-        lacking = lines - {graph.nodes[node].line for node in first.members}
-        expressions = {graph.origins[line].expression for line in lacking if line is not None}
-        assert expressions == {"state**3"}
-    # In a picture the weights that both use are one box, or their arrows would cross.
-    assert [item.title for item in view.items if item.kind == "leaves"] == ["shared"]
+        assert others.round_names == tuple(f"round {number}" for number in range(7, first - 1, -1))
+        assert [item.title for item in view.items if item.kind == "begun"][::-1] == titles
+    # In a picture the weights of several boxes are one, or their arrows would cross.
+    assert [one.title for one in view.items if one.kind == "leaves"] == ["shared"] * (first == 3)
 
 
 SHARED = """
