@@ -194,6 +194,17 @@ class ViewGradients(Sums):
         places = self._by_place(first)
         return len(places) == 1 and all(self._is_all(*one) for one in places.items())
 
+    def largest_of(self, link: Link) -> GradientInfo | None:
+        """Of what several edges of a link bring to several places the largest; None where they add
+        up, one is not finite, or they are of many rounds that are drawn once.  Their norms do not
+        add up to that of what they come to."""
+        if len(self._edges_by_rounds(link)) > 1:
+            return None
+        known = self.parts(link.edges)
+        if len(known) < 2 or {info.state for info in known} - {"finite", "zero"}:
+            return None
+        return max(known, key=lambda info: float(info.norm or 0))
+
     def _by_place(self, edges: Iterable[int]) -> dict[tuple[int, int], list[int]]:
         found: dict[tuple[int, int], list[int]] = {}
         for edge in edges:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from gradscope.model.report import Graph, Origin
 from gradscope.simplify.draft import WHOLE, Draft, GroupDraft, find_repeats
@@ -143,8 +143,9 @@ class _Grouping:
             begun = []
             if len(sets) == 1:
                 begun = self._begun(stretch[done:start], entries[:period])
-            contents += stretch[done : start - sum(begun)]
-            contents += self._first_rounds(stretch[:start], begun, rounds)
+            begin = start - sum(begun)
+            contents += stretch[done:begin]
+            contents += self._first_rounds(stretch[begin:start], begun, rounds)
             for places in sets:
                 own = [entry for at, entry in enumerate(entries) if at % period in places]
                 contents.append(self._repeat(own, len(places), count, rounds, 1 + len(begun)))
@@ -189,11 +190,11 @@ class _Grouping:
     def _first_rounds(
         self, entries: list[int], begun: list[int], rounds: list[GroupDraft]
     ) -> list[int]:
-        """The last of these entries, those of the rounds that have ``begun`` a loop, as a group a
-        round; of few entries each is as well seen by itself."""
+        """These entries, of rounds that have ``begun`` a loop, each of so many, as a group a round;
+        of few entries each is as well seen by itself."""
         contents: list[int] = []
-        for number, many in enumerate(begun):
-            end = len(entries) - sum(begun[number + 1 :])
+        ends = accumulate(begun)
+        for number, (end, many) in enumerate(zip(ends, begun, strict=True)):
             own = entries[end - many : end]
             if many >= FEWEST_BEGUN:
                 made = GroupDraft("begun", "first round", contents=own)

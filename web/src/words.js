@@ -231,7 +231,7 @@ const alarm = (severity) => (severity ? `${severitySign(severity)}${severity}: `
 export function flowWords(model, bundle) {
   const info = model.flowing(bundle);
   const edges = edgesOf(bundle);
-  if (info?.most && info.state === "finite") return `${plural(edges, "edge")}, up to ${number(info.most)}`;
+  if (info?.most && !info.span && info.state === "finite") return `${plural(edges, "edge")}, up to ${number(info.most)}`;
   // A line has no room for how many layers it tells of.
   const shape = edges > 1 ? null : shapeOf(shapeText(model, bundle));
   return [told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, shape), ...moreWords(model, bundle)].filter(Boolean).join(" · ");

@@ -355,7 +355,10 @@ class Cells:
             others = note._replace(parts=note.parts - 1, given=note.given - 1)
             words = f"given, beside {parts_of(others)}"
         else:
-            words = f"{len(self.scene.view.links[row.link].edges):,} of {parts_of(note)}"
+            link = self.scene.view.links[row.link]
+            words = f"{len(link.edges):,} of {parts_of(note)}"
+            if self.scene.gradients and self.scene.gradients.largest_of(link):
+                words += ", up to"
         # The number beside it is of the edge alone.
         if note.remark:
             is_one = self.scene.view.items[row.item].kind != "leaves"
@@ -394,8 +397,11 @@ class Cells:
         if row.link == ROOT:
             return words or ""
         link = self.scene.view.links[row.link]
-        # The row of an item has all that arrives.
-        of = self.scene.of_round(link) if row.kind == "reference" else ""
+        of = ""
+        if row.kind == "reference":
+            # The row of an item has all that arrives.
+            most = self.scene.gradients and self.scene.gradients.largest_of(link)
+            of = f" {len(link.edges):,} edges, up to" if most else self.scene.of_round(link)
         before = f"{self.scene.turns(link)}{of}".lstrip()
         gap = (" · " if words[0].text else " ") if words else ""
         return (Part(f"{before}{gap}", "dim", "whole"), *words) if before else words or ""
@@ -435,7 +441,9 @@ class Cells:
             return None
         if row.link == ROOT:
             return gradients.seed(row.root)
-        return gradients.link(self.scene.to_leaf(self.scene.view.links[row.link]))
+        link = self.scene.to_leaf(self.scene.view.links[row.link])
+        most = None if row.kind == "definition" else gradients.largest_of(link)
+        return most or gradients.link(link)
 
     def _tensor(self, row: TreeRow) -> TensorInfo | None:
         item = self.scene.view.items[row.item]

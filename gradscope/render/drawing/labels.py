@@ -462,10 +462,8 @@ class Arrows:
         info = scene.gradients.link(link)
         factor = scene.factors.get(link.edges[0], "") if len(link.edges) == 1 else ""
         words = (f"× {factor} = " if factor else "") + self.labels.gradient(info, tensor) + bundled
-        if edges > 1 and not is_sum and info.state == "finite":
-            # Beside what they come to, norms that do not add up would seem to be wrong.
-            most = max(float(one.norm or 0) for one in scene.gradients.parts(link.edges))
-            words = f"{count(edges, 'edge')}, ‖g‖ up to {numbers.number(most)}"
+        if (most := scene.gradients.largest_of(link)) is not None:
+            words = f"{count(edges, 'edge')}, ‖g‖ up to {numbers.number(float(most.norm or 0))}"
         words = " · ".join(filter(None, (scene.turns(link), words + scene.of_round(link))))
         if info.state == "non-finite":
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
