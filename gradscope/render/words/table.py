@@ -94,8 +94,9 @@ class Table:
         ]
         natural = [max(column, default=0) for column in zip(*texts, strict=True)] if texts else []
         shown = self._fit(natural)
+        full = [row for row in shown_rows if len(row) == len(titles)]
         for index, size in shown.items():
-            self._tell_alike([row for row in shown_rows if len(row) == len(titles)], index, size)
+            self._tell_alike(full, index, size)
         for row in [titles, *shown_rows]:
             yield self._line(row, shown)
 
