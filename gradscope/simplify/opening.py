@@ -119,8 +119,8 @@ class _Growth:
         hierarchy, drawn = self.hierarchy, self._drawn(group)
         if hierarchy.is_loop(group):
             return False
-        is_long = len(hierarchy.flat(group)) > MOST_ROUNDS and drawn != group
-        if is_long and not self._nested and _things(hierarchy, drawn) < FEWEST_IN_ROUND:
+        is_little = drawn != group and _things(hierarchy, drawn) < FEWEST_IN_ROUND
+        if is_little and not self._nested and len(hierarchy.flat(group)) > MOST_ROUNDS:
             return False
         if hierarchy.groups[group].kind == "repeat" and drawn == group:
             is_shown = self._nested or group not in self._within

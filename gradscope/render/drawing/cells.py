@@ -355,10 +355,8 @@ class Cells:
             others = note._replace(parts=note.parts - 1, given=note.given - 1)
             words = f"given, beside {parts_of(others)}"
         else:
-            link = self.scene.view.links[row.link]
-            words = f"{len(link.edges):,} of {parts_of(note)}"
-            if self.scene.gradients and self.scene.gradients.largest_of(link):
-                words += ", up to"
+            words = f"{len(self.scene.view.links[row.link].edges):,} of {parts_of(note)}"
+            words += ", up to" if self._largest(row, self.scene.gradients) else ""
         # The number beside it is of the edge alone.
         if note.remark:
             is_one = self.scene.view.items[row.item].kind != "leaves"
@@ -400,7 +398,7 @@ class Cells:
         of = ""
         if row.kind == "reference":
             # The row of an item has all that arrives.
-            most = self.scene.gradients and self.scene.gradients.largest_of(link)
+            most = self._largest(row, self.scene.gradients)
             of = f" {len(link.edges):,} edges, up to" if most else self.scene.of_round(link)
         before = f"{self.scene.turns(link)}{of}".lstrip()
         gap = (" · " if words[0].text else " ") if words else ""
@@ -442,8 +440,14 @@ class Cells:
         if row.link == ROOT:
             return gradients.seed(row.root)
         link = self.scene.to_leaf(self.scene.view.links[row.link])
-        most = None if row.kind == "definition" else gradients.largest_of(link)
-        return most or gradients.link(link)
+        return self._largest(row, gradients) or gradients.link(link)
+
+    def _largest(self, row: TreeRow, gradients: ViewGradients | None) -> GradientInfo | None:
+        """The largest of what several edges bring that the row is about, and not all that arrives
+        at its item; None where they add up."""
+        if gradients is None or row.kind == "definition":
+            return None
+        return gradients.largest_of(self.scene.to_leaf(self.scene.view.links[row.link]))
 
     def _tensor(self, row: TreeRow) -> TensorInfo | None:
         item = self.scene.view.items[row.item]

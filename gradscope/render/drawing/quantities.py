@@ -32,6 +32,14 @@ class Quantity(NamedTuple):
     cells: Callable[[Made | None, Sequence[Made]], Sequence[Cell]]
 
 
+def sizes(infos: Sequence[GradientInfo], glyphs: Glyphs) -> str:
+    """The size of one gradient, or its state in a word; of several how many have no size, and the
+    range of the others."""
+    if len(infos) == 1:
+        return span(infos) or state_word(infos[0], glyphs.silent, glyphs.bad)
+    return " · ".join(filter(None, (odd(infos, glyphs.bad), span(infos))))
+
+
 class Quantities:
     """All that there is to say of the nodes of one scene in which nothing is folded.
 
@@ -119,11 +127,7 @@ class Quantities:
         ]
 
     def _size(self, infos: Sequence[GradientInfo]) -> Part:
-        without = odd(infos, self.glyphs.bad) if len(infos) > 1 else ""
-        words = [without, span(infos)]
-        if len(infos) == 1 and infos[0].state != "finite":
-            words = [state_word(infos[0], self.glyphs.silent, self.glyphs.bad)]
-        return Part(" · ".join(filter(None, words)), self.scene.scale.ink(combine(list(infos))))
+        return Part(sizes(infos, self.glyphs), self.scene.scale.ink(combine(list(infos))))
 
     def _at_calls(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
         if self.calls is None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.head import FEWEST_LINES, HEAD_LINES, Head
 from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, listing
-from gradscope.render.drawing.quantities import Quantities
-from gradscope.render.drawing.scale import odd, short, span
-from gradscope.render.drawing.scene import Scene, state_word
+from gradscope.render.drawing.quantities import Quantities, sizes
+from gradscope.render.drawing.scale import short, span
+from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.split_groups import leaf_groups, sentences
 from gradscope.render.drawing.verdict import Marks
 from gradscope.render.options import Options
@@ -289,26 +287,15 @@ class _Code(Head):
         """The sizes of what leaves get; where they get something elsewhere as well, what each gets
         along one of these ``edges``, too: ``6.057 (4.976 here)``."""
         infos = self._arrived(positions)
-        backward, leaves = self.scene.backward, self.scene.graph.leaves
-        whole = self._sizes(infos)
-        is_all = len(edges) == sum(self._uses[leaves[one].node] for one in positions)
-        is_known = backward is not None and len(edges) == len(positions) and span(infos)
-        if backward is None or is_all or not is_known:
+        gradients, whole = self.scene.gradients, sizes(infos, self.glyphs)
+        if gradients is None or len(edges) != len(positions) or not span(infos):
             return whole
+        nodes = {self.scene.graph.leaves[one].node for one in positions}
+        is_all = len(edges) == sum(len(gradients.contributions(node)) for node in nodes)
         # Of what a hook has changed the parts are those of before.
-        if not {leaves[one].node for one in positions}.isdisjoint(backward.altered):
+        if is_all or not nodes.isdisjoint(gradients.backward.altered):
             return whole
-        return f"{whole} ({self._sizes([backward.on_edge(edge) for edge in edges])} here)"
-
-    def _sizes(self, infos: Sequence[GradientInfo]) -> str:
-        if len(infos) == 1:
-            return span(infos) or state_word(infos[0], self.glyphs.silent, self.glyphs.bad)
-        return " · ".join(filter(None, (odd(infos, self.glyphs.bad), span(infos))))
-
-    @cached_property
-    def _uses(self) -> Counter[int]:
-        """How many edges lead to each node."""
-        return Counter(edge.target for edge in self.scene.graph.edges)
+        return f"{whole} ({sizes([*map(gradients.backward.on_edge, edges)], self.glyphs)} here)"
 
     def _marked(self, line: SourceLine, file: str) -> Iterator[list[Cell]]:
         """What the verdict says of a line, and of the leaves that it takes."""

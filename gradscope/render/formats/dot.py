@@ -202,9 +202,7 @@ class _Drawing:
         """Links to leaves of what leads into a frame, each with the side at which it leaves: below
         they would have no place but beside the frame, however wide that is."""
         view, incoming = self.scene.view, self.scene.incoming
-        heads = {}
-        for item in reversed(view.items):
-            heads[item.template] = item.id
+        heads = {item.template: item.id for item in reversed(view.items)}
         for item in view.items if not self.copies else ():
             targets = [view.items[view.links[link].target] for link in self.ends[item.id]]
             into = [one.template is not None and one.id == heads[one.template] for one in targets]
