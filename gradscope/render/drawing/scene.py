@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
-from gradscope.model.report import BackwardPass, GradientInfo, Node, Origin, Report
+from gradscope.model.report import BackwardPass, GradientInfo, Node, Origin, Report, around
 from gradscope.render.drawing.blame import Blame
 from gradscope.render.drawing.scale import Round, Scale, short, span
 from gradscope.render.options import Options
@@ -168,17 +168,37 @@ class Scene:
         return visible(item.type) if item.type != item.title else ""
 
     def expression(self, item: Item) -> str:
-        """The user's words for an item, ``y*2 ×9`` for a repeat; for other groups without words the
-        count of ops, of one round where it stands for many."""
+        """The user's words for an item, ``y*2 ×9`` for a repeat; ``in net.3`` for a step of what
+        the words call as a whole; for other groups without words the count of ops, of one round
+        where it stands for many."""
         if item.kind == "repeat":
             # In what is drawn once it is also said for how many rounds that is.
             many = f"{item.count:,} each" if item.template is not None else f"×{item.count:,}"
             return f"{visible(one_line(item.label))} {many}{self.never_called(item)}".strip()
-        if not item.folded or (item.kind in ("module", "views") and item.label):
+        if not item.folded:
+            return visible(one_line(self._called_by_torch(item) or item.label))
+        if item.kind in ("module", "views") and item.label:
             return visible(one_line(item.label))
         operations = self._operations(item)[: len(self._operations(item)) // self.times(item)]
         only = label_of(self.graph, self.graph.nodes[operations[0]]) if len(operations) == 1 else ""
         return visible(one_line(only)) or self.operations(item)
+
+    def _called_by_torch(self, item: Item) -> str:
+        """``in net.3``: the module that torch's own code called, as a Sequential calls its own, to
+        make what is not the value of the line that called that; or ""."""
+        made = self.graph.nodes[item.members[0]]
+        within = [self.graph.calls[number] for number in around(self.graph.calls, made.call)]
+        line = next((call for call in within if call.origin is not None), None)
+        # A module of the program that is called so has lines of its own.
+        is_told = line is None or line.origin != made.origin or line.result == made.id
+        if made.backward_made or is_told or line is within[0]:
+            return ""
+        path = within[0].path
+        if item.template is not None:
+            frame = re.escape(self.view.templates[item.template].title).replace(r"\*", r"\d+")
+            path = re.sub(rf"{frame}\.", "", path, count=1)
+        # As a box is named that stands for it.
+        return f"in {within[0].type} {path}" if path.replace(".", "").isdigit() else f"in {path}"
 
     def never_called(self, repeat: Item | Frame) -> str:
         """`` · not called: experts.5``: what was never called of the list that a repeat is of, or
