@@ -424,7 +424,7 @@ class Labels:
         if scale.passed is not None:
             high += f" and more, up to {numbers.number(float(f'{scale.passed:.4g}'))}"
         swatches = [block(8, 9, color) for color in STEPS]
-        below = f" · {scale.far_below:,} under 1/1000 of all others" if scale.far_below else ""
+        below = f" · {scale.far_below}" if scale.far_below else ""
         return [*text(f"‖g‖ {low} ", FAINT, 10), *swatches, *text(f" {high}{below}", FAINT, 10)]
 
 

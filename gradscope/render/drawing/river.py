@@ -119,4 +119,5 @@ def told(scene: Scene, rows: list[ProfileRow], is_far: bool = False) -> str:
         least, most = scene.scale.smallest, scene.scale.largest
         words += [f"down to {_rounded(least)}"] if BEYOND * least < min(sizes) else []
         words += [f"up to {_rounded(most)}"] if most > BEYOND * max(sizes) else []
+        words += [scene.scale.far_below]
     return " · ".join(filter(None, words))

@@ -62,8 +62,8 @@ class Scale:
         the decades that the scale spans at least."""
         logs = _logarithms(gradients)
         first = first_of_bulk(logs)
-        self.far_below = first
-        """How many norms are too far below all others to have a place."""
+        self.far_below = f"{first:,} under 1/1000 of all others" if first else ""
+        """How many norms are too far below all others to have a place, or ""."""
         logs = logs[first:]
         # A single outlier must not push everything else onto one step.
         low = logs[len(logs) // 32] if logs else 0.0
