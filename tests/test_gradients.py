@@ -158,6 +158,33 @@ def test_a_hook_that_changes_nothing_is_no_news(hook: str, session: Session) -> 
     assert report.passes[0].altered == ()
 
 
+@pytest.mark.parametrize(
+    ("hook", "op"),
+    [
+        ("full_backward_hook(lambda module, sent, received: (sent[0] * 10,))", "Mul"),
+        ("full_backward_pre_hook(lambda module, received: (received[0] * 10,))", "Tanh"),
+    ],
+)
+def test_what_the_hook_of_a_module_changes_is_told_with_its_line(
+    hook: str, op: str, session: Session
+) -> None:
+    net = f"x = x[:3].detach().requires_grad_()\nnet = torch.nn.Tanh()\nnet.register_{hook}\n"
+    report = session.look(X + net + "net(x * 2).sum().backward()\n")
+    passed = report.passes[0]
+    (node,) = passed.altered
+    assert report.graph.nodes[node].short_op == op and passed.hooks == ("program.py:5",)
+    (before,) = edges_into(report, node)
+    assert is_close(passed.at(node), [10 * float(one) for one in before.values or ()])
+    x = torch.ones(3, requires_grad=True)
+    (10 * (x * 2).tanh().sum()).backward()
+    assert is_close(new_gradient(report, "x"), x.grad)
+    told = session.cli("doctor", "program.py").out
+    assert "GS504" in told and f"net.register_{hook.partition('(')[0]}" in told
+    # One that changes nothing is no news.
+    plain = X + net.replace("10", "1") + "net(x * 2).sum().backward()\n"
+    assert session.look(plain).passes[0].altered == ()
+
+
 def test_what_a_failed_call_did_not_reach_no_hook_has_changed(session: Session) -> None:
     failing = "h = x.exp()\ny = h * x + x\nwith torch.no_grad(): h += 1\ny.sum().backward()\n"
     told = session.told(X + failing, "backward").out

@@ -32,7 +32,7 @@ from gradscope.autograd.nodes import (
 from gradscope.autograd.numbers import SMALL, plain
 from gradscope.autograd.summary import device_name, flat_values, metadata, name_of
 from gradscope.autograd.tensors import grad_fn_of
-from gradscope.graphing.edge_gradients import EdgeGradients
+from gradscope.graphing.edge_gradients import PASSES_ON, EdgeGradients
 from gradscope.graphing.gradient_table import MAX_VALUES
 from gradscope.model.invariants import differences
 from gradscope.model.plain import RAGGED, TensorInfo
@@ -52,7 +52,7 @@ from gradscope.model.report import (
     around,
     is_opaque,
 )
-from gradscope.recording.modules import OUTSIDE
+from gradscope.recording.modules import OUTSIDE, ModuleTracker
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
@@ -338,25 +338,24 @@ class Assembler:
 
     def with_hooks(self, backward: BackwardPass) -> BackwardPass:
         """The pass, with the hooks that changed a gradient of it, as far as they still hang on a
-        tensor that is in sight."""
+        tensor that is in sight, or on a module."""
         if not backward.altered:
             return backward
+        modules = hooked_modules(self.walked, self.recorder.modules)
         hooks = (
             self._hook_on(
                 leaf_of(self.walked.nodes[node]),
                 *(self.held.get((node, output)) for output in range(len(backward.upstream[node]))),
+                modules.get(node),
             )
             for node in backward.altered
         )
         return msgspec.structs.replace(backward, hooks=tuple(hooks))
 
-    def _hook_on(self, *tensors: Any) -> str:
-        from gradscope.recording.hook_codes import codes_of
+    def _hook_on(self, *owners: Any) -> str:
+        from gradscope.recording.hook_codes import codes_of, only_hook
 
-        found = (getattr(one, "_backward_hooks", None) or {} for one in tensors)
-        # A leaf is held by its variable, too.
-        hooks = list({id(hook): hook for some in found for hook in some.values()}.values())
-        code = next(codes_of(hooks[0]), None) if len(hooks) == 1 else None
+        code = next(codes_of(only_hook(*owners)), None)
         if code is None:
             return ""
         file = self.recorder.sources.display_name(code.co_filename)
@@ -371,6 +370,17 @@ class Assembler:
             if position is not None:
                 found.setdefault((position, tensor.output_nr), tensor)
         return found
+
+
+def hooked_modules(walked: Walked, modules: ModuleTracker) -> dict[int, torch.nn.Module]:
+    """The modules with backward hooks, by the nodes that these hand gradients to."""
+    met = {place: module for module, place in modules.met()}
+    behind = {
+        target: modules.place(modules.call_of(walked.nodes[source]._sequence_nr()))
+        for source, _, target, _ in walked.edges
+        if isinstance(walked.nodes[source], PASSES_ON)
+    }
+    return {node: met[place] for node, place in behind.items() if place in met}
 
 
 def backward_pass(

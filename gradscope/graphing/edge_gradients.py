@@ -22,6 +22,10 @@ from gradscope.graphing.gradient_table import NONE, NOT_REACHED, GradientTable, 
 
 Gradients = tuple[torch.Tensor | None, ...]
 
+PASSES_ON = torch.nn.modules._functions.BackwardHookFunction._backward_cls
+"""The nodes around a module with backward hooks: what they receive they send.  Where the next node
+receives something else, the module's hook put it there."""
+
 
 class NodeEdges(msgspec.Struct, gc=False):
     """One node: the numbers of the edges that arrive at each of its outputs, and (slot, edge) of
@@ -85,7 +89,8 @@ class EdgeGradients:
                 if leaf or _needs_a_look_before(place, node):
                     handles.append(node.register_prehook(partial(self._before, place)))
                 if not leaf:
-                    handles.append(node.register_hook(partial(self._after, place)))
+                    passes_on = isinstance(node, PASSES_ON)
+                    handles.append(node.register_hook(partial(self._after, place, passes_on)))
             yield
         finally:
             for handle in handles:
@@ -146,7 +151,9 @@ class EdgeGradients:
         except Exception as error:
             self.table.note_fault(error)
 
-    def _after(self, place: NodeEdges, sent: Gradients, received: Gradients) -> None:
+    def _after(
+        self, place: NodeEdges, passes_on: bool, sent: Gradients, received: Gradients
+    ) -> None:
         self.latest = place.number
         try:
             with functions_off():
@@ -154,7 +161,7 @@ class EdgeGradients:
                 # since.
                 if not place.arrived:
                     self._note(place, received)
-                self._note_sent(place, sent)
+                self._note_sent(place, received if passes_on else sent)
                 self._ran(place, received)
         except Exception as error:
             self.table.note_fault(error)

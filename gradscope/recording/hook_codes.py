@@ -39,6 +39,15 @@ class HookCodes:
         return self._known.get(code)
 
 
+def only_hook(*owners: Any) -> Any:
+    """The only hook on a gradient that tensors or modules have; None where they have several."""
+    tables = ("_backward_hooks", "_backward_pre_hooks")
+    found = [getattr(one, table, None) or {} for one in owners for table in tables]
+    # A leaf is held by its variable, too.
+    hooks = list({id(hook): hook for some in found for hook in some.values()}.values())
+    return hooks[0] if len(hooks) == 1 else None
+
+
 def codes_of(hook: Any) -> Iterator[CodeType]:
     """The code of something that can be called, and of what it hands its call on to."""
     while isinstance(hook, functools.partial):

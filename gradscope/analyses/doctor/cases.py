@@ -28,7 +28,7 @@ from gradscope.autograd.saved import is_packed
 from gradscope.autograd.tensors import TensorTable
 from gradscope.errors import CaptureError, NoGraph, RootError
 from gradscope.escaping import message
-from gradscope.graphing.assemble import Assembler
+from gradscope.graphing.assemble import Assembler, hooked_modules
 from gradscope.graphing.probe import Probe
 from gradscope.graphing.roots import (
     last_made,
@@ -38,6 +38,7 @@ from gradscope.graphing.roots import (
 )
 from gradscope.model.observations import Alteration, Freed, Intake, Observations
 from gradscope.model.report import BackwardPass, Graph, Node, Origin
+from gradscope.recording.hook_codes import codes_of, only_hook
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import frames_from
 
@@ -171,9 +172,12 @@ def _hooks(
     origins: Origins,
 ) -> Iterator[Alteration]:
     """Hooks of the program that changed a gradient of this pass."""
+    modules = hooked_modules(made.walked, listener.recorder.modules) if passed.altered else {}
     for position in sorted({*passed.altered, *made.flow.replaced, *made.unfinished}):
         live: Any = made.walked.nodes[position]
         function, place = listener.alterations.hook_on(live._sequence_nr(), leaf_of(live))
+        code = next(codes_of(only_hook(modules.get(position))), None) if place < 0 else None
+        function, place = (code and listener.alterations.codes.of(code)) or (function, place)
         # A call that failed leaves sums unfinished, and torch itself casts and copies: only a hook
         # that was seen, or a sum that does not add up, tells of the program's doing.
         if place < 0 and (made.failure is not None or position not in passed.altered):

@@ -467,7 +467,10 @@ def _first(scene: Scene, change: Change, rows: Iterable[Row]) -> Told:
     """The first sentence on modules or rounds of which each gets its gradient by way of the one
     before, and which do not stand side by side, as heads."""
     for rounds, name, nodes in rows:
-        found = change(scene, rounds, nodes)
+        # A Sequential calls its modules by their numbers.
+        named = [one._replace(name=f"{name} {one.name}".strip()) for one in rounds]
+        is_bare = all(one.name.isdigit() for one in rounds)
+        found = change(scene, named if is_bare else rounds, nodes)
         if found is None or _is_apart(scene.graph, nodes):
             continue
         mark = _at_round(scene, found, nodes)
@@ -475,7 +478,7 @@ def _first(scene: Scene, change: Change, rows: Iterable[Row]) -> Told:
         where = f" at {place}" if place else ""
         if name:
             where = f" ({place})" if place else ""
-            where = where if found.names_rounds else f" in {name}{where}"
+            where = where if found.names_rounds or is_bare else f" in {name}{where}"
         return f"{found.before}{where}{found.after}", [mark]
     return "", ()
 

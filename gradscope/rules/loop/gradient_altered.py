@@ -5,8 +5,9 @@ nothing at all.
 
 ## How it is recognised
 
-The numbers of a gradient behind a hook differ from those before it, or those that arrive from
-those that were sent, by a hook or a backward that was not seen. Or clipping leaves less than 1
+The numbers of a gradient behind a hook differ from those before it, also behind the backward
+hook of a module; or those that arrive from those that were sent, by a hook or a backward that
+was not seen. Or clipping leaves less than 1
 % of a gradient: to raise the limit is the remedy only where it does so in every call, and the
 norms of these are not 100 times apart.
 
