@@ -162,6 +162,7 @@ def test_a_hook_that_changes_nothing_is_no_news(hook: str, session: Session) -> 
     ("hook", "op"),
     [
         ("full_backward_hook(lambda module, sent, received: (sent[0] * 10,))", "Mul"),
+        ("full_backward_hook(lambda module, sent, received: [sent[0].mul_(10), None][1])", "Mul"),
         ("full_backward_pre_hook(lambda module, received: (received[0] * 10,))", "Tanh"),
     ],
 )

@@ -33,7 +33,7 @@ class NodeEdges(msgspec.Struct, gc=False):
 
     ``upstream`` is its row of the table that a :class:`EdgeGradients` fills, ``seeded`` are the
     outputs that the pass starts from, ``arrived`` is what was measured of the gradients that it
-    received.
+    received; ``passes_on``: it sends what it receives (:data:`PASSES_ON`).
     """
 
     number: int
@@ -42,6 +42,7 @@ class NodeEdges(msgspec.Struct, gc=False):
     leaving: list[tuple[int, int]]
     seeded: list[int]
     arrived: list[MeasuredTensor]
+    passes_on: bool
 
 
 class EdgeGradients:
@@ -63,10 +64,11 @@ class EdgeGradients:
         self.latest: int | None = None
         self.turn: int | None = None
         self._sent: list[MeasuredTensor | None] = [None] * len(walked.edges)
-        counts = (max(len(outputs_of(node)), 1) for node in walked.nodes)
+        counts = [max(len(outputs_of(node)), 1) for node in walked.nodes]
+        passing = (isinstance(node, PASSES_ON) for node in walked.nodes)
         self._places = [
-            NodeEdges(number, [NOT_REACHED] * count, [[] for _ in range(count)], [], [], [])
-            for number, count in enumerate(counts)
+            NodeEdges(number, [NOT_REACHED] * count, [[] for _ in range(count)], [], [], [], passes)
+            for number, (count, passes) in enumerate(zip(counts, passing, strict=True))
         ]
         self.upstream = [place.upstream for place in self._places]
         for number, (source, slot, target, output) in enumerate(walked.edges):
@@ -89,8 +91,7 @@ class EdgeGradients:
                 if leaf or _needs_a_look_before(place, node):
                     handles.append(node.register_prehook(partial(self._before, place)))
                 if not leaf:
-                    passes_on = isinstance(node, PASSES_ON)
-                    handles.append(node.register_hook(partial(self._after, place, passes_on)))
+                    handles.append(node.register_hook(partial(self._after, place)))
             yield
         finally:
             for handle in handles:
@@ -151,9 +152,7 @@ class EdgeGradients:
         except Exception as error:
             self.table.note_fault(error)
 
-    def _after(
-        self, place: NodeEdges, passes_on: bool, sent: Gradients, received: Gradients
-    ) -> None:
+    def _after(self, place: NodeEdges, sent: Gradients, received: Gradients) -> None:
         self.latest = place.number
         try:
             with functions_off():
@@ -161,7 +160,7 @@ class EdgeGradients:
                 # since.
                 if not place.arrived:
                     self._note(place, received)
-                self._note_sent(place, received if passes_on else sent)
+                self._note_sent(place, received if place.passes_on else sent)
                 self._ran(place, received)
         except Exception as error:
             self.table.note_fault(error)
@@ -176,8 +175,10 @@ class EdgeGradients:
                 self.edges[edge] = NONE
                 continue
             for seen in place.arrived:
-                if seen.is_still(gradient):
-                    break  # passed through unchanged: it was measured when it arrived
+                # Passed through unchanged: it was measured when it arrived.  A module's hook may
+                # have written into it since.
+                if seen.is_still(gradient) or (place.passes_on and seen.tensor() is gradient):
+                    break
             else:
                 seen = self._measure(gradient)
             self._sent[edge], self.edges[edge] = seen, seen.entry

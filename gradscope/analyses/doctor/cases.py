@@ -172,8 +172,9 @@ def _hooks(
     origins: Origins,
 ) -> Iterator[Alteration]:
     """Hooks of the program that changed a gradient of this pass."""
-    modules = hooked_modules(made.walked, listener.recorder.modules) if passed.altered else {}
-    for position in sorted({*passed.altered, *made.flow.replaced, *made.unfinished}):
+    positions = sorted({*passed.altered, *made.flow.replaced, *made.unfinished})
+    modules = hooked_modules(made.walked, listener.recorder.modules) if positions else {}
+    for position in positions:
         live: Any = made.walked.nodes[position]
         function, place = listener.alterations.hook_on(live._sequence_nr(), leaf_of(live))
         code = next(codes_of(only_hook(modules.get(position))), None) if place < 0 else None

@@ -66,7 +66,7 @@ class Alterations:
     @property
     def has_hooks(self) -> bool:
         """Whether any hook was seen."""
-        return bool(self._on_nodes or self._on_leaves)
+        return bool(self._on_nodes or self._on_leaves or self.module_hooks)
 
     def hook_on(self, sequence: int, leaf: torch.Tensor | None) -> tuple[str, int]:
         """The hook on a node or leaf, by name and place; "hook" and -1 where none was seen."""
