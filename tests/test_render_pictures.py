@@ -442,7 +442,7 @@ def test_boxes_link_to_their_line_and_say_nothing_of_this_machine(
 @pytest.mark.parametrize(
     ("factors", "ends"),
     [
-        ([1, 2, 3, 4, 5, 6, 7, 1e-9], "‖g‖ 0.03 300 · 1 under 1/1000 of all others"),
+        ([*[1, 2, 3, 4, 5, 6, 7] * 9, 1e-9], "‖g‖ 0.03 300 · 1 under 1/1000 of all others"),
         # What vanishes step by step has its place, and so has what most gradients are.
         ([1, 1e-2, 1e-4, 1e-6, 1e-8, 1e-10, 1e-11, 1e-12], "‖g‖ 1e-12 1"),
         ([1, *[1e-9] * 20], "‖g‖ 1e-9 1"),
@@ -460,6 +460,8 @@ def test_what_is_far_below_all_else_sets_no_scale(
     drawn = session.cli("backward", str(path), "--all", "--format", "dot").out
     words = re.sub(r"<[^>]*>", " ", drawn)
     assert ends in " ".join(words.split()), " ".join(words.split())[:400]
+    tree = session.cli("backward", str(path), "--all").out
+    assert ("1 under 1/1000 of all others\n" in tree) == ("others" in ends)
 
 
 def test_the_line_of_the_user_comes_before_that_of_a_library() -> None:
