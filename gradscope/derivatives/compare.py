@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
 
 import torch
 
@@ -32,7 +33,7 @@ from gradscope.derivatives.wide_function import (
     random_direction,
     real,
 )
-from gradscope.model.studies import GradientComparison
+from gradscope.model.studies import GradientComparison, Verdict
 
 TOLERANCE = 1e-4
 """In float64, relative; differences of a well-conditioned function are right to some 1e-9."""
@@ -45,39 +46,53 @@ TOO_LONG = "to compare it takes too long"
 Found = tuple[Judgement, tuple[int, ...] | None]
 """How the two compare, and at which element; None for all together."""
 
+Function = TypeVar("Function", bound=WideFunction)
 
-class Compared:
+
+class Compared(Generic[Function]):
     """One function, its gradients and its differences.
 
     Args:
         alone: the function.
         gradients: what backward gave.
+        names: what the program calls its inputs.
         until: the time, by ``time.monotonic``, by which all is to be done.
 
-    ``flat`` are the inputs so far by which no difference was other than 0, and ``is_flat`` tells
-    whether all are.
+    ``inputs`` has for every input the place where the two differ most.  ``flat`` are the inputs by
+    which no difference was other than 0, and ``is_flat`` tells whether all are.
     """
 
     def __init__(
-        self, alone: WideFunction, gradients: InputGradients, until: float = math.inf
+        self, alone: Function, gradients: InputGradients, names: Sequence[str], until: float
     ) -> None:
-        self._inputs = [
+        self.alone, self.gradients = alone, gradients
+        self._moved = [
             _Input(alone, position, gradient, until)
             for position, gradient in enumerate(gradients.of_inputs)
         ]
         self._is_small = alone.elements <= FEW
         self.flat: set[int] = set()
         self.is_flat = True
+        self.inputs = tuple(self._compared(names))
 
-    def inputs(self, names: list[str]) -> Iterator[GradientComparison]:
-        """For every input the place where the two differ most."""
-        for one, name in zip(self._inputs, names, strict=True):
+    def _compared(self, names: Sequence[str]) -> Iterator[GradientComparison]:
+        for one, name in zip(self._moved, names, strict=True):
             found = list(one.found(self._is_small))
             is_flat = all(judged.numeric == 0 for judged in self._sure(found))
             self.is_flat &= is_flat
             if found:
                 self.flat |= {one.position} if is_flat else set()
                 yield one.told(name, *max(found, key=_badness))
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst on any input."""
+        return worst(self.inputs)
+
+    @property
+    def wrong(self) -> list[GradientComparison]:
+        """The inputs of which it is wrong."""
+        return [one for one in self.inputs if one.verdict == "wrong"]
 
     def _sure(self, found: list[Found]) -> Iterator[Judgement]:
         """The differences that tell whether a function is flat."""
@@ -90,7 +105,7 @@ class Compared:
 
     def within(self, form: Form, one: GradientComparison) -> GradientComparison | None:
         """How the two compare for steps of an input that keep a form; None where they differ."""
-        moved = self._inputs[one.input]
+        moved = self._moved[one.input]
         judged = moved.direction(form.project)
         return moved.told(one.name, judged, None) if judged.verdict == "right" else None
 
@@ -211,6 +226,15 @@ class _Input:
         said = analytic if self._has_gradient else None
         verdict = judged.verdict
         return GradientComparison(self.position, name, verdict, said, numeric, error, element)
+
+
+_WORST: tuple[Verdict, ...] = ("wrong", "kink", "unresolved", "right")
+
+
+def worst(inputs: Iterable[GradientComparison]) -> Verdict:
+    """The worst of the verdicts on some inputs."""
+    found = {one.verdict for one in inputs}
+    return next((verdict for verdict in _WORST if verdict in found), "right")
 
 
 _RANKS = {"right": 0, "unresolved": 1, "kink": 1, "wrong": 2}
