@@ -8,8 +8,7 @@ import pytest
 import torch
 
 import gradscope
-from gradscope.analyses.check.cut_tape import FEW
-from gradscope.analyses.check.tape import Tape
+from gradscope.analyses.check.tape import FEW, Tape
 from gradscope.model.report import Report
 from gradscope.model.studies import MovedCuts
 from gradscope.recording.recorder import Recorder
