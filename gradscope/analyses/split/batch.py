@@ -19,7 +19,7 @@ from gradscope.analyses.explain.lockstep import AT_ONCE, WHOLE, Carried, Lockste
 from gradscope.analyses.explain.pull import Place, Puller
 from gradscope.analyses.split.contraction import Contraction, summed
 from gradscope.analyses.split.mixing import LOOKED_AT
-from gradscope.analyses.split.rows import row_alone
+from gradscope.analyses.split.pieces import row_alone
 from gradscope.autograd.nodes import is_leaf
 from gradscope.handlers import let_pass
 
