@@ -171,9 +171,7 @@ class Call:
     @property
     def custom(self) -> Any:
         """The custom Function that it applies; None for a built-in call."""
-        owner = getattr(self.function, "__self__", None)
-        is_function = isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
-        return owner if is_function else None
+        return custom_of(self.function)
 
     @property
     def name(self) -> str:
@@ -224,6 +222,13 @@ class Call:
         return (one for one in self.leaves if isinstance(one, TapeSlot))
 
 
+def custom_of(function: Any) -> Any:
+    """The custom Function whose ``apply`` this is; None of any other."""
+    owner = getattr(function, "__self__", None)
+    is_function = isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
+    return owner if is_function else None
+
+
 def is_tensor(thing: Any) -> bool:
     """Whether an argument or a result is a tensor."""
     return isinstance(thing, torch.Tensor)
@@ -231,11 +236,11 @@ def is_tensor(thing: Any) -> bool:
 
 def problem_of(func: Any, leaves: list[Any]) -> str:
     """Why a call could not be made again; "" when it can."""
-    owner = getattr(func, "__self__", None)
-    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
-        if owner is not HOOKED and not codes_of(owner):
-            return f"{owner.__name__} {HIDDEN}"
-        if owner is not HOOKED and not is_restorable(owner):
+    custom = custom_of(func)
+    if custom is not None and custom is not HOOKED:
+        if not codes_of(custom):
+            return f"{custom.__name__} {HIDDEN}"
+        if not is_restorable(custom):
             return "its code changes variables around it"
     if any(is_tensor(one) and not is_usable(one) for one in leaves):
         return "it takes a tensor that is sparse, nested or of a class of its own"

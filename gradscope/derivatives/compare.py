@@ -16,12 +16,10 @@ import torch
 from gradscope.derivatives.call import Form, Part, part_of
 from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.finite_differences import (
-    DIRECTIONS,
     ELEMENTS,
     Agreement,
     Judgement,
-    along,
-    directional,
+    clear_direction,
     element_of,
     judge,
     moved,
@@ -186,7 +184,8 @@ class _Input:
         if not self._alone.is_finite:
             # Results that are not finite leave no gradient.
             fixed |= ~self._slopes.isfinite()
-        for choice in range(DIRECTIONS):
+
+        def chosen(choice: int) -> list[torch.Tensor]:
             direction = random_direction(self._operand, choice)
             if among is not None:
                 direction.view(-1)[: among.start] = 0
@@ -194,9 +193,9 @@ class _Input:
             if part is not None:
                 direction = part_of(direction, part, self._operand)
             direction[fixed] = 0
-            slope, scale, is_clear = directional([along(self._slopes, direction)])
-            if is_clear:
-                break
+            return [direction]
+
+        (direction,), slope, scale = clear_direction([self._slopes], chosen)
         ruler = Agreement(self._tolerance, max(scale, self._floor), self._alone.noise)
         at = self._alone.along((self.position, direction))
         return judge(slope, at, [step * self._typical for step in self._alone.steps], ruler)

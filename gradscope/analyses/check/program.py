@@ -17,14 +17,7 @@ import torch
 from gradscope.analyses.check.replay import Replay
 from gradscope.derivatives.call import Form, TapeSlot, is_square, part_of
 from gradscope.derivatives.double_precision import Tensors, Unrepeatable, value_of
-from gradscope.derivatives.finite_differences import (
-    DIRECTIONS,
-    Agreement,
-    Judgement,
-    along,
-    directional,
-    judge,
-)
+from gradscope.derivatives.finite_differences import Agreement, Judgement, clear_direction, judge
 from gradscope.derivatives.wide_function import WideFunction, random_direction, real
 
 EXACT = 1e-5
@@ -143,16 +136,13 @@ class WholeProgram(WideFunction):
         what is expected; ``forms`` are those that a direction of some leaves, by number, keeps."""
         is_alone, kept = len(leaves) == 1, forms or {}
         size = self._size(leaves[0]) if is_alone else 1.0
-        for choice in range(DIRECTIONS):
-            directions = {
-                one: self._direction(one, choice, is_alone, kept.get(one)) for one in leaves
-            }
-            slope, scale, is_clear = directional(
-                along(real(self.slopes[one]).double(), direction)
-                for one, direction in directions.items()
-            )
-            if is_clear:
-                break
+        found, slope, scale = clear_direction(
+            [real(self.slopes[one]).double() for one in leaves],
+            lambda choice: [
+                self._direction(one, choice, is_alone, kept.get(one)) for one in leaves
+            ],
+        )
+        directions = dict(zip(leaves, found, strict=True))
         tolerance = self.tolerance_of(self.tolerance)
         ruler = Agreement(tolerance, max(scale, SMALL * self._largest, 1e-12), self.noise)
         steps = [step * size for step in reversed(self.steps)]
