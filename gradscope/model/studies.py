@@ -145,53 +145,6 @@ class LeafCheck(Struct, frozen=True):
     reason: str = ""
 
 
-StepVerdict = Literal[
-    "follows", "falls", "too long", "uphill", "no change", "no step", "not measured"
-]
-"""The loss falls by at least half of what the gradient predicts; by less, and half of the step
-lowers it less; by less than half of the step does, or it rises; the gradient predicts that it
-rises; the leaves are what they were; none was made; it could not be measured."""
-
-
-class LeafStep(Struct, frozen=True):
-    """What a step did to a leaf.
-
-    ``product`` is that of gradient and change; ``change``, ``size`` and ``gradient`` are the norms
-    of the change, the leaf before it and its gradient.  ``optimizers`` stepped it, in words;
-    ``used`` is the norm of the ``.grad`` that the first of them found (NaN: a closure brought it
-    later), ``shared`` its product with the gradient.
-    """
-
-    leaf: LeafId
-    product: Number
-    change: Number
-    size: Number
-    gradient: Number
-    optimizers: tuple[str, ...] = ()
-    used: Number | None = None
-    shared: Number = 0.0
-
-
-class TakenStep(Struct, frozen=True):
-    """The program's own change of the leaves after the backward call, beside its gradient.
-
-    ``loss`` is the root on the same batch in float64, ``predicted`` and ``actual`` are its changes.
-    ``calls`` of backward came before the step was over.  Of a step that is too long, ``fraction``
-    of it is the largest tried that does what the gradient says, if any.  ``others`` are steps of
-    optimizers that hold none of the leaves, where no other was made.
-    """
-
-    verdict: StepVerdict
-    loss: Number = 0.0
-    predicted: Number = 0.0
-    actual: Number = 0.0
-    leaves: tuple[LeafStep, ...] = ()
-    calls: int = 0
-    fraction: Number | None = None
-    others: tuple[str, ...] = ()
-    reason: str = ""
-
-
 class CutPlace(Struct, frozen=True):
     """A call that cut history, and ``why``: the mode that it ran in (``no_grad``), or the function
     that it is (``detach``).  ``file`` is empty where its place was not seen."""
@@ -245,9 +198,8 @@ class Checks(Struct, frozen=True):
 
     ``repeats`` counts calls that were left out because one at the same place was checked,
     ``covered`` nodes that a backward pass made and that only the whole program covers.  ``reason``
-    says why the whole program was not compared, where it was not.  ``step`` is what the program
-    then did with the gradient, where that was asked.  ``cuts`` is what backward does not see of the
-    program, where history was cut and that matters to the root.
+    says why the whole program was not compared, where it was not.  ``cuts`` is what backward does
+    not see of the program, where history was cut and that matters to the root.
     """
 
     calls: tuple[CallCheck, ...] = ()
@@ -255,7 +207,6 @@ class Checks(Struct, frozen=True):
     repeats: int = 0
     covered: int = 0
     reason: str = ""
-    step: TakenStep | None = None
     cuts: MovedCuts | None = None
 
     @property

@@ -17,7 +17,4 @@ those of another function.
 That other function is the program's all the same.  ``tape`` also keeps the calls that cut history
 and those that go on from there, and ``moving`` makes them again, too: the slope of the program as
 it is, beside that of the program as backward sees it, and the cuts by which they differ.
-
-``step`` waits for what the program then does to its leaves, and ``followed`` runs the tape again
-with the leaves as they are after it.
 """

@@ -87,7 +87,6 @@ def program_of(
     replay: Replay,
     values: Values,
     unsure: Iterable[int],
-    factor: float = 1.0,
 ) -> WholeProgram:
     """The program as a function of the leaves that can be compared.
 
@@ -96,7 +95,6 @@ def program_of(
         replay: the calls, made once.
         values: what the roots were then.
         unsure: nodes whose backward is not the derivative of what the tape runs.
-        factor: what the root has been multiplied by that it is not to be told with.
 
     Raises:
         Unrepeatable: when the program as a whole cannot be made again.
@@ -105,7 +103,7 @@ def program_of(
         raise Unrepeatable("the root was changed after the program had computed it")
     pairs = zip(placed.roots.items(), placed.live.gradients, strict=True)
     upstream = {
-        slot: widened(torch.ones_like(root) if given is None else given) / factor
+        slot: widened(torch.ones_like(root) if given is None else given)
         for (slot, root), given in pairs
     }
     tolerance = _tolerance(placed)

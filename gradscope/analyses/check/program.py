@@ -8,7 +8,7 @@ what it means where the two differ.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -121,11 +121,6 @@ class WholeProgram(WideFunction):
         """A leaf as it is, by its number."""
         return self.inputs[self._places[number][-1]]
 
-    def along_leaves(self, directions: Mapping[int, torch.Tensor]) -> Callable[[float], float]:
-        """The change of the root where leaves are moved by a part of these."""
-        pairs = directions.items()
-        return self.along(*((place, one) for leaf, one in pairs for place in self._places[leaf]))
-
     def differences(
         self,
         leaves: Sequence[int],
@@ -146,7 +141,8 @@ class WholeProgram(WideFunction):
         tolerance = self.tolerance_of(self.tolerance)
         ruler = Agreement(tolerance, max(scale, SMALL * self._largest, 1e-12), self.noise)
         steps = [step * size for step in reversed(self.steps)]
-        at = self.along_leaves(directions)
+        pairs = directions.items()
+        at = self.along(*((place, one) for leaf, one in pairs for place in self._places[leaf]))
         judged = judge(slope if expected is None else expected, at, steps, ruler)
         return Moved(directions, size, ruler, judged)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import torch
 
@@ -121,17 +120,12 @@ def is_rewritten(slot: TapeSlot, tensor: torch.Tensor) -> bool:
 def differs(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors are not of one kind, or hold other numbers; NaN is none other than
     NaN."""
-    if kind_of(one) != kind_of(other):
+    if (one.shape, one.dtype, one.device) != (other.shape, other.dtype, other.device):
         return True
     is_exact = not (one.is_floating_point() or one.is_complex())
     return not torch.equal(one, other) and (
         is_exact or not torch.allclose(one, other, rtol=0, atol=0, equal_nan=True)
     )
-
-
-def kind_of(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """What two tensors must have in common to be compared number by number."""
-    return tensor.shape, tensor.dtype, tensor.device
 
 
 def memory_of(tensor: torch.Tensor) -> int:
