@@ -174,8 +174,7 @@ def check(given: Given) -> Result:
     Runs the calls behind the graph again in float64, each alone, and compares what backward gives
     with differences of forward; then the gradients of all leaves with differences of the whole
     program. Custom Functions are checked call by call, built-in operations once a line of the
-    program. Where a cut (detach, no_grad) hides from backward what the loss does, that is told with
-    the cut. TARGET may also be a saved report, FILE.json.
+    program. TARGET may also be a saved report, FILE.json.
     """
     return _run(
         given,

@@ -77,23 +77,13 @@ class TapeSlot:
 
     ``given`` where it came from outside.  ``origin`` is the slot whose memory a view shares when
     the tape is run again.  ``result`` is the value that the program had, kept of custom Functions
-    only.  ``carries``: it has a history now.  ``moving``, of a constant, is the slot of what it
-    descends from leaves by, though its history was cut.
+    only.  ``carries``: it has a history now.
     """
 
     given: OutsideValue | None = None
     origin: TapeSlot | None = None
     result: OutsideValue | None = None
     carries: bool = True
-    moving: TapeSlot | None = None
-
-    @property
-    def can_move(self) -> bool:
-        """Whether it is known how its value comes from leaves, or it is one."""
-        given = self.given
-        if given is None or given.leaf is not None or self.moving is not None:
-            return True
-        return self.carries and given.node is None
 
     @property
     def base(self) -> TapeSlot:
@@ -143,14 +133,13 @@ HIDDEN = "is torch's own and hides what it runs"
 
 @dataclass(eq=False)
 class Call:
-    """One call that made history, or cut it, as it was made.
+    """One call that made history, as it was made.
 
     ``leaves`` are its arguments flattened, each tensor replaced by its slot; ``results`` are the
     slots of the flattened result, None for what carries no history; ``changed`` the slot of an
     operand that it changed in place.  ``inputs`` are the operands that carried history.  Its nodes
     have the sequence numbers ``first <= n < end``.  ``random`` are the random states before it, of
-    those that it drew numbers from.  ``problem`` says why it cannot be made again; ``cut`` why it
-    made no history, where it did not.
+    those that it drew numbers from.  ``problem`` says why it cannot be made again.
     """
 
     function: Any
@@ -164,7 +153,6 @@ class Call:
     changed: TapeSlot | None = None
     random: RandomStates = field(default_factory=dict)
     problem: str = ""
-    cut: str = ""
     inside: torch.dtype = torch.float64
     """The coarsest precision of what a custom Function made when it was made again in float64."""
 

@@ -145,61 +145,12 @@ class LeafCheck(Struct, frozen=True):
     reason: str = ""
 
 
-class CutPlace(Struct, frozen=True):
-    """A call that cut history, and ``why``: the mode that it ran in (``no_grad``), or the function
-    that it is (``detach``).  ``file`` is empty where its place was not seen."""
-
-    expression: str
-    why: str
-    file: str = ""
-    line: int = 0
-
-
-class CutShare(Struct, frozen=True):
-    """How much of a slope comes by what these calls gave; ``leaves`` are behind them."""
-
-    cuts: tuple[CutPlace, ...]
-    share: Number
-    leaves: tuple[str, ...]
-
-
-class MovedSlope(Struct, frozen=True):
-    """The slope in a random direction, by backward and by differences: of one leaf with a ``name``,
-    else of all.
-
-    ``leaf`` indexes ``graph.leaves``, None where the graph does not have it.
-    """
-
-    analytic: Number
-    numeric: Number
-    error: Norm
-    name: str = ""
-    leaf: LeafId | None = None
-
-
-class MovedCuts(Struct, frozen=True):
-    """The whole program with what backward holds fixed computed anew, where history was cut and
-    that matters.
-
-    ``together`` is the slope by all ``moved`` leaves, of which ``shares`` are parts; ``leaves``
-    are those for which backward says another, as far as they were moved alone.  ``reason`` says
-    what could not be computed anew; nothing else is there where nothing else matters.
-    """
-
-    moved: int = 0
-    together: MovedSlope | None = None
-    shares: tuple[CutShare, ...] = ()
-    leaves: tuple[MovedSlope, ...] = ()
-    reason: str = ""
-
-
 class Checks(Struct, frozen=True):
     """All that was compared.
 
     ``repeats`` counts calls that were left out because one at the same place was checked,
     ``covered`` nodes that a backward pass made and that only the whole program covers.  ``reason``
-    says why the whole program was not compared, where it was not.  ``cuts`` is what backward does
-    not see of the program, where history was cut and that matters to the root.
+    says why the whole program was not compared, where it was not.
     """
 
     calls: tuple[CallCheck, ...] = ()
@@ -207,7 +158,6 @@ class Checks(Struct, frozen=True):
     repeats: int = 0
     covered: int = 0
     reason: str = ""
-    cuts: MovedCuts | None = None
 
     @property
     def is_wrong(self) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import torch
 from msgspec.structs import replace
 
-from gradscope.analyses.check.moving import MovingProgram
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.program import BUDGET, EXACT, SMALL, Moved, WholeProgram
 from gradscope.analyses.check.replay import Replay
@@ -25,7 +24,7 @@ from gradscope.derivatives.verdict import RANDOM, too_coarse
 from gradscope.derivatives.wide_function import dense_of, real
 from gradscope.errors import CaptureError, described
 from gradscope.handlers import let_pass
-from gradscope.model.studies import Checks, LeafCheck, MovedCuts
+from gradscope.model.studies import Checks, LeafCheck
 from gradscope.words import listed, option
 
 TOLERANCES = {"float64": EXACT, "complex128": EXACT, "float32": 1e-3, "complex64": 1e-3}
@@ -177,17 +176,13 @@ class CheckedLeaves:
             for leaf in placed.leaves_behind(placed.nodes[call])
         }
         found = tuple(self._checks(leaves, work))
-        try:
-            cuts = MovingProgram(placed, whole, self._half_read).compared(work) if leaves else None
-        except Unrepeatable as error:
-            cuts = MovedCuts(reason=error.what)
         missing = len(placed.graph.leaves) - len(leaves)
         which = "one leaf is" if missing == 1 else f"{missing} leaves are"
         if not leaves:
             which = "every leaf is"
         if missing:
             reasons.append(f"{which} behind a call that was not compared")
-        return Checks(leaves=found, reason="; ".join(reasons), cuts=cuts)
+        return Checks(leaves=found, reason="; ".join(reasons))
 
     def _checks(self, leaves: Sequence[int], work: int) -> Iterator[LeafCheck]:
         """Compare all leaves together, and each alone as far as the budget goes."""

@@ -121,14 +121,9 @@ class WholeProgram(WideFunction):
         """A leaf as it is, by its number."""
         return self.inputs[self._places[number][-1]]
 
-    def differences(
-        self,
-        leaves: Sequence[int],
-        expected: float | None = None,
-        forms: Mapping[int, Form] | None = None,
-    ) -> Moved:
-        """The slope in a random direction of leaves, beside what their gradients give, or beside
-        what is expected; ``forms`` are those that a direction of some leaves, by number, keeps."""
+    def differences(self, leaves: Sequence[int], forms: Mapping[int, Form] | None = None) -> Moved:
+        """The slope in a random direction of leaves, beside what their gradients give; ``forms``
+        are those that a direction of some leaves, by number, keeps."""
         is_alone, kept = len(leaves) == 1, forms or {}
         size = self._size(leaves[0]) if is_alone else 1.0
         found, slope, scale = clear_direction(
@@ -143,8 +138,7 @@ class WholeProgram(WideFunction):
         steps = [step * size for step in reversed(self.steps)]
         pairs = directions.items()
         at = self.along(*((place, one) for leaf, one in pairs for place in self._places[leaf]))
-        judged = judge(slope if expected is None else expected, at, steps, ruler)
-        return Moved(directions, size, ruler, judged)
+        return Moved(directions, size, ruler, judge(slope, at, steps, ruler))
 
     def _size(self, number: int) -> float:
         """How large the elements of a leaf are."""

@@ -13,7 +13,6 @@ from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.model.studies import CallCheck, GradientComparison, LeafCheck, Verdict
 from gradscope.render.answers.answer import COMPARED, GraphAnswer, compared, held
-from gradscope.render.answers.cuts import MovedCutsWriter, matter
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part
@@ -72,9 +71,6 @@ class _CheckWriter(GraphAnswer):
         if self.checks.leaves or self.checks.reason:
             yield ""
             yield from self._leaves()
-        if self.checks.cuts is not None:
-            yield ""
-            yield from MovedCutsWriter(self.report, self.checks.cuts, self.options).lines()
         yield from self._remarks()
 
     # ------------------------------------------------------------------ calls
@@ -179,8 +175,6 @@ class _CheckWriter(GraphAnswer):
             words.append(f"{count(len(self.checks.calls), 'call')}: {tally}")
         if self.checks.leaves:
             words.append(f"whole program: {_tally(one.verdict for one in self.checks.leaves)}")
-        if self.checks.cuts is not None and self.checks.cuts.shares:
-            words.append(matter(self.checks.cuts))
         return words
 
     def _remarks(self) -> Iterator[str]:
