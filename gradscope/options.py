@@ -205,11 +205,6 @@ class Looking:
     every_call: bool = flag(
         "--every-call  Check every call, whatever its size, not only one at each line.", "check"
     )
-    step: bool = flag(
-        "--step  Let the program go on to its own optimizer step, and compare what that does to the"
-        " loss with what the gradient predicts.",
-        "check",
-    )
     root: str | None = row(
         "--root EXPR  Start from this tensor: a variable or an expression, run as Python code.",
         "trace backward explain memory check depends diff",
@@ -442,7 +437,7 @@ FIRST = {
     "explain": "leaf node jacobian root gradient call all output",
     "doctor": "call steps duration keep_going ignore fail_on format_name output",
     "memory": "root call by top all format_name output opened",
-    "check": "step node every_call root gradient call all output",
+    "check": "node every_call root gradient call all output opened",
     "depends": "of on axis root call all output opened",
     "watch": "module code seed every by keep width output",
     "show": "held depth all focus path top format_name output",

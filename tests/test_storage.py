@@ -200,7 +200,7 @@ def test_records_that_hold_numbers_are_found() -> None:
 
 
 ANSWERS = {
-    **dict.fromkeys(("explain", "memory", "check", "check --step"), "holds no"),
+    **dict.fromkeys(("explain", "memory", "check"), "holds no"),
     "depends --of h --on w": "holds no dependence",
     "backward --by term": "holds no split",
     "doctor": "was not saved by the doctor",

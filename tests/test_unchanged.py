@@ -74,8 +74,6 @@ print(torch.rand(1).item().hex())
         ["check"],
         ["check", "--every-call", "--call", "3"],
         ["check", "--root", "loss", "--gradient", "2"],
-        ["check", "--step"],
-        ["check", "--step", "--call", "3"],
     ],
     ids=" ".join,
 )

@@ -14,7 +14,6 @@ from gradscope.errors import TargetError
 from gradscope.formats import SAVED
 from gradscope.model.request import (
     Check,
-    CheckStep,
     DependsStudy,
     Explain,
     MemoryStudy,
@@ -50,7 +49,6 @@ TARGETS = """
 TARGET is one of
   script.py              run as python would run it
   script.py::function    call it without arguments, and watch only that call
-  notebook.ipynb         its cells of code in order, as Jupyter would run them
   -m MODULE              a module
   -c CODE                a piece of code, e.g. -c 'log(x)' --let 'x=[1,2]'
   -                      a program on stdin
@@ -167,7 +165,7 @@ def memory(given: Given) -> Result:
 
 
 @gradscope.command(
-    examples=("train.py", "train.py --step", "train.py --every-call --format json"),
+    examples=("train.py", "train.py --every-call --format json"),
     epilog=CHECK_STATUSES,
 )
 def check(given: Given) -> Result:
@@ -176,14 +174,12 @@ def check(given: Given) -> Result:
     Runs the calls behind the graph again in float64, each alone, and compares what backward gives
     with differences of forward; then the gradients of all leaves with differences of the whole
     program. Custom Functions are checked call by call, built-in operations once a line of the
-    program. Where a cut (detach, no_grad) hides from backward what the loss does, that is told with
-    the cut. --step also asks whether the program's own step does what the gradient says. TARGET may
-    also be a saved report, FILE.json.
+    program. TARGET may also be a saved report, FILE.json.
     """
     return _run(
         given,
         "check",
-        (CheckStep if given.step else Check)(node=given.node, everything=given.every_call),
+        Check(node=given.node, everything=given.every_call),
         is_bad=lambda report: bool(report.checks and report.checks.is_wrong),
     )
 

@@ -146,7 +146,6 @@ def prepared(given: Given, remark: Callable[[str], None]) -> Program:
 
     Raises:
         TargetError: there is none, or it cannot be found or read.
-        ToolMissing: what runs such a program is not installed.
     """
     target = program_of(given)
     if target is None:
@@ -225,11 +224,8 @@ def _tell_stop(outcome: Outcome, output: Output) -> None:
     stop = outcome.stopped
     if stop is not None:
         following = f", --call {stop.call + 1} looks at the next" if stop.is_repeated else ""
-        call = f"backward call {stop.call}"
-        place = f"{stop.file}:{stop.line}"
-        after = f"after the step that follows {call}, before {place}"
-        place = after if stop.is_later else f"at {call} ({place})"
-        output.remark(f"stopped {place}; --run-on lets it go on{following}")
+        place = f"backward call {stop.call} ({stop.file}:{stop.line})"
+        output.remark(f"stopped at {place}; --run-on lets it go on{following}")
 
 
 def _deliver(outcome: Outcome, output: Output, report: Report) -> GradscopeError | None:

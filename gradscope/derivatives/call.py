@@ -77,23 +77,13 @@ class TapeSlot:
 
     ``given`` where it came from outside.  ``origin`` is the slot whose memory a view shares when
     the tape is run again.  ``result`` is the value that the program had, kept of custom Functions
-    only.  ``carries``: it has a history now.  ``moving``, of a constant, is the slot of what it
-    descends from leaves by, though its history was cut.
+    only.  ``carries``: it has a history now.
     """
 
     given: OutsideValue | None = None
     origin: TapeSlot | None = None
     result: OutsideValue | None = None
     carries: bool = True
-    moving: TapeSlot | None = None
-
-    @property
-    def can_move(self) -> bool:
-        """Whether it is known how its value comes from leaves, or it is one."""
-        given = self.given
-        if given is None or given.leaf is not None or self.moving is not None:
-            return True
-        return self.carries and given.node is None
 
     @property
     def base(self) -> TapeSlot:
@@ -143,14 +133,13 @@ HIDDEN = "is torch's own and hides what it runs"
 
 @dataclass(eq=False)
 class Call:
-    """One call that made history, or cut it, as it was made.
+    """One call that made history, as it was made.
 
     ``leaves`` are its arguments flattened, each tensor replaced by its slot; ``results`` are the
     slots of the flattened result, None for what carries no history; ``changed`` the slot of an
     operand that it changed in place.  ``inputs`` are the operands that carried history.  Its nodes
     have the sequence numbers ``first <= n < end``.  ``random`` are the random states before it, of
-    those that it drew numbers from.  ``problem`` says why it cannot be made again; ``cut`` why it
-    made no history, where it did not.
+    those that it drew numbers from.  ``problem`` says why it cannot be made again.
     """
 
     function: Any
@@ -164,16 +153,13 @@ class Call:
     changed: TapeSlot | None = None
     random: RandomStates = field(default_factory=dict)
     problem: str = ""
-    cut: str = ""
     inside: torch.dtype = torch.float64
     """The coarsest precision of what a custom Function made when it was made again in float64."""
 
     @property
     def custom(self) -> Any:
         """The custom Function that it applies; None for a built-in call."""
-        owner = getattr(self.function, "__self__", None)
-        is_function = isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
-        return owner if is_function else None
+        return custom_of(self.function)
 
     @property
     def name(self) -> str:
@@ -224,6 +210,13 @@ class Call:
         return (one for one in self.leaves if isinstance(one, TapeSlot))
 
 
+def custom_of(function: Any) -> Any:
+    """The custom Function whose ``apply`` this is; None of any other."""
+    owner = getattr(function, "__self__", None)
+    is_function = isinstance(owner, type) and issubclass(owner, torch.autograd.Function)
+    return owner if is_function else None
+
+
 def is_tensor(thing: Any) -> bool:
     """Whether an argument or a result is a tensor."""
     return isinstance(thing, torch.Tensor)
@@ -231,11 +224,11 @@ def is_tensor(thing: Any) -> bool:
 
 def problem_of(func: Any, leaves: list[Any]) -> str:
     """Why a call could not be made again; "" when it can."""
-    owner = getattr(func, "__self__", None)
-    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
-        if owner is not HOOKED and not codes_of(owner):
-            return f"{owner.__name__} {HIDDEN}"
-        if owner is not HOOKED and not is_restorable(owner):
+    custom = custom_of(func)
+    if custom is not None and custom is not HOOKED:
+        if not codes_of(custom):
+            return f"{custom.__name__} {HIDDEN}"
+        if not is_restorable(custom):
             return "its code changes variables around it"
     if any(is_tensor(one) and not is_usable(one) for one in leaves):
         return "it takes a tensor that is sparse, nested or of a class of its own"

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
 
 import torch
 
 from gradscope.derivatives.call import Form, Part, part_of
 from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.finite_differences import (
-    DIRECTIONS,
     ELEMENTS,
     Agreement,
     Judgement,
-    along,
-    directional,
+    clear_direction,
     element_of,
     judge,
     moved,
@@ -32,7 +31,7 @@ from gradscope.derivatives.wide_function import (
     random_direction,
     real,
 )
-from gradscope.model.studies import GradientComparison
+from gradscope.model.studies import GradientComparison, Verdict
 
 TOLERANCE = 1e-4
 """In float64, relative; differences of a well-conditioned function are right to some 1e-9."""
@@ -45,39 +44,53 @@ TOO_LONG = "to compare it takes too long"
 Found = tuple[Judgement, tuple[int, ...] | None]
 """How the two compare, and at which element; None for all together."""
 
+Function = TypeVar("Function", bound=WideFunction)
 
-class Compared:
+
+class Compared(Generic[Function]):
     """One function, its gradients and its differences.
 
     Args:
         alone: the function.
         gradients: what backward gave.
+        names: what the program calls its inputs.
         until: the time, by ``time.monotonic``, by which all is to be done.
 
-    ``flat`` are the inputs so far by which no difference was other than 0, and ``is_flat`` tells
-    whether all are.
+    ``inputs`` has for every input the place where the two differ most.  ``flat`` are the inputs by
+    which no difference was other than 0, and ``is_flat`` tells whether all are.
     """
 
     def __init__(
-        self, alone: WideFunction, gradients: InputGradients, until: float = math.inf
+        self, alone: Function, gradients: InputGradients, names: Sequence[str], until: float
     ) -> None:
-        self._inputs = [
+        self.alone, self.gradients = alone, gradients
+        self._moved = [
             _Input(alone, position, gradient, until)
             for position, gradient in enumerate(gradients.of_inputs)
         ]
         self._is_small = alone.elements <= FEW
         self.flat: set[int] = set()
         self.is_flat = True
+        self.inputs = tuple(self._compared(names))
 
-    def inputs(self, names: list[str]) -> Iterator[GradientComparison]:
-        """For every input the place where the two differ most."""
-        for one, name in zip(self._inputs, names, strict=True):
+    def _compared(self, names: Sequence[str]) -> Iterator[GradientComparison]:
+        for one, name in zip(self._moved, names, strict=True):
             found = list(one.found(self._is_small))
             is_flat = all(judged.numeric == 0 for judged in self._sure(found))
             self.is_flat &= is_flat
             if found:
                 self.flat |= {one.position} if is_flat else set()
                 yield one.told(name, *max(found, key=_badness))
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst on any input."""
+        return worst(self.inputs)
+
+    @property
+    def wrong(self) -> list[GradientComparison]:
+        """The inputs of which it is wrong."""
+        return [one for one in self.inputs if one.verdict == "wrong"]
 
     def _sure(self, found: list[Found]) -> Iterator[Judgement]:
         """The differences that tell whether a function is flat."""
@@ -90,7 +103,7 @@ class Compared:
 
     def within(self, form: Form, one: GradientComparison) -> GradientComparison | None:
         """How the two compare for steps of an input that keep a form; None where they differ."""
-        moved = self._inputs[one.input]
+        moved = self._moved[one.input]
         judged = moved.direction(form.project)
         return moved.told(one.name, judged, None) if judged.verdict == "right" else None
 
@@ -171,7 +184,8 @@ class _Input:
         if not self._alone.is_finite:
             # Results that are not finite leave no gradient.
             fixed |= ~self._slopes.isfinite()
-        for choice in range(DIRECTIONS):
+
+        def chosen(choice: int) -> list[torch.Tensor]:
             direction = random_direction(self._operand, choice)
             if among is not None:
                 direction.view(-1)[: among.start] = 0
@@ -179,9 +193,9 @@ class _Input:
             if part is not None:
                 direction = part_of(direction, part, self._operand)
             direction[fixed] = 0
-            slope, scale, is_clear = directional([along(self._slopes, direction)])
-            if is_clear:
-                break
+            return [direction]
+
+        (direction,), slope, scale = clear_direction([self._slopes], chosen)
         ruler = Agreement(self._tolerance, max(scale, self._floor), self._alone.noise)
         at = self._alone.along((self.position, direction))
         return judge(slope, at, [step * self._typical for step in self._alone.steps], ruler)
@@ -211,6 +225,15 @@ class _Input:
         said = analytic if self._has_gradient else None
         verdict = judged.verdict
         return GradientComparison(self.position, name, verdict, said, numeric, error, element)
+
+
+_WORST: tuple[Verdict, ...] = ("wrong", "kink", "unresolved", "right")
+
+
+def worst(inputs: Iterable[GradientComparison]) -> Verdict:
+    """The worst of the verdicts on some inputs."""
+    found = {one.verdict for one in inputs}
+    return next((verdict for verdict in _WORST if verdict in found), "right")
 
 
 _RANKS = {"right": 0, "unresolved": 1, "kink": 1, "wrong": 2}

@@ -8,7 +8,7 @@ with.  Knows functions of one number and tensors to take elements from; nothing 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -70,12 +70,19 @@ CLEAR = 0.25
 by chance, an error that all of them share would not show."""
 
 
-def directional(terms: Iterable[torch.Tensor]) -> tuple[float, float, bool]:
-    """A directional derivative, how large it is when its terms have random signs, and whether it
-    is clear of 0 beside that."""
-    sizes = [(float(one.sum()), float(torch.linalg.vector_norm(one))) for one in terms]
-    slope, scale = sum(one for one, _ in sizes), math.hypot(*(one for _, one in sizes))
-    return slope, scale, not abs(slope) < CLEAR * scale
+def clear_direction(
+    slopes: Sequence[torch.Tensor], direction: Callable[[int], Sequence[torch.Tensor]]
+) -> tuple[Sequence[torch.Tensor], float, float]:
+    """The first of some random directions, by their number, in which the derivative is clear of 0,
+    else the last; that derivative, and how large it is when its terms have random signs."""
+    for choice in range(DIRECTIONS):
+        found = direction(choice)
+        terms = [along(*pair) for pair in zip(slopes, found, strict=True)]
+        slope = sum(float(one.sum()) for one in terms)
+        scale = math.hypot(*(float(torch.linalg.vector_norm(one)) for one in terms))
+        if not abs(slope) < CLEAR * scale:
+            break
+    return found, slope, scale
 
 
 def moved(

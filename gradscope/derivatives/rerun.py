@@ -8,7 +8,7 @@ from __future__ import annotations
 import dis
 import io
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from types import CodeType
 from typing import Any
@@ -84,12 +84,12 @@ def unnoticed(functions: Iterable[Any]) -> Iterator[None]:
 @contextmanager
 def preserved(functions: Iterable[Any]) -> Iterator[None]:
     """What custom Functions keep on their class or in global variables is as it was afterwards."""
-    kept = [_Kept(owner, names) for one in functions for owner, names in _state_of(one)]
+    kept = [_kept(owner, names) for one in functions for owner, names in _state_of(one)]
     try:
         yield
     finally:
-        for one in reversed(kept):
-            one.put_back()
+        for put_back in reversed(kept):
+            put_back()
 
 
 def _state_of(function: Any) -> Iterator[tuple[Any, list[str]]]:
@@ -101,34 +101,26 @@ def _state_of(function: Any) -> Iterator[tuple[Any, list[str]]]:
         yield method.__globals__, [name for name in code.co_names if name in method.__globals__]
 
 
-class _Kept:
-    """The values of some names, and what was in those that are containers."""
+def _kept(owner: Any, names: list[str]) -> Callable[[], None]:
+    """Keep the values of some names, and what is in those that are containers; what is returned
+    puts them back."""
+    variables = owner if isinstance(owner, dict) else vars(owner)
+    values = {name: variables[name] for name in names}
+    # Not subclasses: to copy one might run code of the program.
+    contents = [(one, one.copy()) for one in values.values() if type(one) in (list, dict, set)]
 
-    def __init__(self, owner: Any, names: list[str]) -> None:
-        self._owner = owner
-        variables = owner if isinstance(owner, dict) else vars(owner)
-        self._values = {name: variables[name] for name in names}
-        self._contents = [
-            (value, value.copy())
-            for value in self._values.values()
-            # Not subclasses: to copy one might run code of the program.
-            if type(value) in (list, dict, set)
-        ]
-
-    def put_back(self) -> None:
-        """Undo what has changed."""
-        self._put_back_names()
-        for value, content in self._contents:
+    def put_back() -> None:
+        if isinstance(owner, dict):
+            owner.update(values)
+        else:
+            for name in set(vars(owner)) - set(values):
+                if not name.startswith("__"):
+                    delattr(owner, name)
+            for name, value in values.items():
+                if vars(owner).get(name) is not value:
+                    setattr(owner, name, value)
+        for value, content in contents:
             value.clear()
             (value.extend if isinstance(value, list) else value.update)(content)
 
-    def _put_back_names(self) -> None:
-        if isinstance(self._owner, dict):
-            self._owner.update(self._values)
-            return
-        for name in set(vars(self._owner)) - set(self._values):
-            if not name.startswith("__"):
-                delattr(self._owner, name)
-        for name, value in self._values.items():
-            if vars(self._owner).get(name) is not value:
-                setattr(self._owner, name, value)
+    return put_back

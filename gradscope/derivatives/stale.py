@@ -17,9 +17,10 @@ from gradscope.autograd import saved
 from gradscope.autograd.isolation import own_pass
 from gradscope.autograd.nodes import outputs_of
 from gradscope.derivatives.call import Call
+from gradscope.derivatives.compare import Compared
 from gradscope.derivatives.finite_differences import Judgement, element_of
 from gradscope.derivatives.single_call import SingleCall
-from gradscope.derivatives.wide_function import InputGradients, cotangent, real
+from gradscope.derivatives.wide_function import cotangent, real
 from gradscope.handlers import let_pass
 from gradscope.model.studies import GradientComparison
 
@@ -82,16 +83,13 @@ def _upstream(described: Any) -> torch.Tensor:
 
 
 def beside_own(
-    call: Call,
-    alone: SingleCall,
-    gradients: InputGradients,
-    own: Own,
-    inputs: tuple[GradientComparison, ...],
+    call: Call, compared: Compared[SingleCall], own: Own
 ) -> tuple[GradientComparison, ...] | None:
     """The inputs, where the gradients of the node that is in the graph differ from those of a fresh
     run: the first such input is wrong; None where they agree."""
-    for comparison in inputs:
-        slot, fresh = alone.slots[comparison.input], gradients.of_inputs[comparison.input]
+    gradients = compared.gradients.of_inputs
+    for comparison in compared.inputs:
+        slot, fresh = compared.alone.slots[comparison.input], gradients[comparison.input]
         mine = [one for leaf, one in zip(call.leaves, own.gradients, strict=True) if leaf is slot]
         if fresh is None or len(mine) != 1 or mine[0] is None:
             continue
@@ -114,5 +112,5 @@ def beside_own(
         told = GradientComparison(
             comparison.input, comparison.name, "wrong", *judged.numbers, index
         )
-        return tuple(told if one is comparison else one for one in inputs)
+        return tuple(told if one is comparison else one for one in compared.inputs)
     return None

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 
 from gradscope.derivatives.call import FORMS, Call, TapeSlot
-from gradscope.derivatives.compare import Compared
+from gradscope.derivatives.compare import Compared, worst
 from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.single_call import BackwardAlone, MarkedOnce, SingleCall
 from gradscope.derivatives.stale import Own, beside_own
-from gradscope.derivatives.wide_function import InputGradients
 from gradscope.model.studies import (
     IGNORES_UPSTREAM,
     MEANT,
@@ -29,8 +28,6 @@ from gradscope.model.studies import (
     Verdict,
 )
 from gradscope.words import duration
-
-_RANKS: tuple[Verdict, ...] = ("wrong", "kink", "unresolved", "right")
 
 Told = tuple[Verdict, tuple[GradientComparison, ...], str]
 """The verdict on a call, its inputs, and the reason."""
@@ -163,52 +160,45 @@ class CallExamination:
         names += [UPSTREAM] * (len(alone.inputs) - len(names))
         try:
             gradients = alone.gradients()
-            compared = Compared(alone, gradients, self._until)
-            inputs = tuple(compared.inputs(names))
-            if self.call.inside == torch.float32 and _worst(inputs) != "right":
+            compared = Compared(alone, gradients, names, self._until)
+            if self.call.inside == torch.float32 and compared.verdict != "right":
                 alone.is_coarse = True
-                compared = Compared(alone, gradients, self._until)
-                inputs = tuple(compared.inputs(names))
+                compared = Compared(alone, gradients, names, self._until)
         except Unrepeatable:
             if self.call.is_torchs:
                 self.reads_half = any(map(alone.is_half_read, range(len(alone.inputs))))
             raise
         if kind is BackwardAlone:
-            self._refuse_coarse(inputs)
-            return _worst(inputs), inputs, ""
-        return self._judged(alone, gradients, compared, inputs)
+            self._refuse_coarse(compared.verdict)
+            return compared.verdict, compared.inputs, ""
+        return self._judged(compared)
 
-    def _refuse_coarse(self, inputs: Iterable[GradientComparison]) -> None:
+    def _refuse_coarse(self, verdict: Verdict) -> None:
         """Raises Unrepeatable where what differs may do so by the precision inside alone."""
-        if (why := too_coarse(self.call.inside)) and _worst(inputs) != "right":
+        if (why := too_coarse(self.call.inside)) and verdict != "right":
             raise Unrepeatable(why)
 
-    def _judged(
-        self,
-        alone: SingleCall,
-        gradients: InputGradients,
-        compared: Compared,
-        inputs: tuple[GradientComparison, ...],
-    ) -> Told:
+    def _judged(self, compared: Compared[SingleCall]) -> Told:
         """What the comparison of the backward of a call means."""
-        call, verdict = self.call, _worst(inputs)
+        call, alone, gradients = self.call, compared.alone, compared.gradients
+        verdict, inputs = compared.verdict, compared.inputs
         # In float64 what casts the gradient writes into a copy.
         if gradients.changed_upstream or (self.own is not None and self.own.writes):
             return "wrong", inputs, WRITES_UPSTREAM
-        self._refuse_coarse(inputs)
+        self._refuse_coarse(verdict)
         if verdict == "wrong" and call.is_torchs:
-            if meant := self._meant(alone, gradients, compared, inputs):
+            if meant := self._meant(compared):
                 return "meant", inputs, meant
-            return self._assumed(alone, compared, inputs)
+            return self._assumed(compared)
         if verdict == "wrong":
             # A Function may hand a symmetric matrix on to a call that reads one triangle.
-            assumed = self._assumed(alone, compared, inputs, only_symmetric=True)
+            assumed = self._assumed(compared, only_symmetric=True)
             if assumed[0] != "wrong":
                 return assumed
             # Even a substitute for a derivative is a factor of the upstream gradient.
             if compared.is_flat and alone.ignores_upstream(gradients):
                 return "wrong", inputs, IGNORES_UPSTREAM
-            meant = self._meant(alone, gradients, compared, inputs)
+            meant = self._meant(compared)
             return "meant" if meant else "wrong", inputs, meant
         # Of several results factors that differ have told already; into a loss 1 is sent.
         is_loss = all(one.numel() == 1 and not one.is_complex() for one in alone.first)
@@ -216,27 +206,21 @@ class CallExamination:
             return "wrong", inputs, IGNORES_UPSTREAM
         # In double precision torch draws other numbers from the same random state.
         own = None if alone.draws else self.own
-        stale = None if own is None else beside_own(call, alone, gradients, own, inputs)
+        stale = None if own is None else beside_own(call, compared, own)
         return (verdict, inputs, "") if stale is None else ("wrong", stale, LEFT)
 
-    def _meant(
-        self,
-        alone: SingleCall,
-        gradients: InputGradients,
-        compared: Compared,
-        inputs: Iterable[GradientComparison],
-    ) -> str:
+    def _meant(self, compared: Compared[SingleCall]) -> str:
         """Why a call that differs is made to; "" where it is not."""
-        call, wrong = self.call, [one for one in inputs if one.verdict == "wrong"]
+        call, wrong = self.call, compared.wrong
         if compared.is_flat:
             return FLAT  # of torch's own gumbel_softmax with hard=True
         if call.is_torchs and call.draws:
-            sent = (gradients.of_inputs[one.input] for one in wrong)
+            sent = (compared.gradients.of_inputs[one.input] for one in wrong)
             has_some = any(one is not None and bool(one.any()) for one in sent)
             return BY_DISTRIBUTION if has_some else SAMPLE
         if call.is_torchs:
             return BY_FREQUENCY if call.option("scale_grad_by_freq") else ""
-        if call.custom is not None and any(alone.is_identity(one.input) for one in wrong):
+        if call.custom is not None and any(compared.alone.is_identity(one.input) for one in wrong):
             return IDENTITY
         if MEANT.search(call.name) and all(one.numeric == 0 for one in wrong):
             return NAMED
@@ -246,19 +230,13 @@ class CallExamination:
         is_moved = 0 < len(given) < len(wrong) and all(one.input in compared.flat for one in given)
         return MOVED if is_moved else ""
 
-    def _assumed(
-        self,
-        alone: SingleCall,
-        compared: Compared,
-        inputs: tuple[GradientComparison, ...],
-        only_symmetric: bool = False,
-    ) -> Told:
+    def _assumed(self, compared: Compared[SingleCall], only_symmetric: bool = False) -> Told:
         """A call differs: perhaps for steps that it does not expect.  Torch's own are granted each
         form; a Function of the program that of a matrix which is symmetric."""
-        wrong = [one.input for one in inputs if one.verdict == "wrong"]
-        half_read = [number for number in wrong if alone.is_half_read(number)]
-        told, reasons = list(inputs), []
-        for position, one in enumerate(inputs):
+        alone = compared.alone
+        half_read = [one.input for one in compared.wrong if alone.is_half_read(one.input)]
+        told, reasons = list(compared.inputs), []
+        for position, one in enumerate(compared.inputs):
             granted = [form for form in FORMS if one.input in half_read]
             if only_symmetric:
                 granted = [form for form in granted[:1] if form.has(alone.inputs[one.input])]
@@ -272,15 +250,10 @@ class CallExamination:
                     f"it reads one triangle of {name} and assumes that it is {form.name(tensor)}"
                     f"{is_so}: moved so that it stays so"
                 )
-        verdict = _worst(told)
+        verdict = worst(told)
         self.reads_half = verdict != "wrong"
         return verdict, tuple(told), "; ".join(reasons) if self.reads_half else OF_TORCH
 
 
 def _named(one: GradientComparison) -> str:
     return one.name or f"input {one.input}"
-
-
-def _worst(inputs: Iterable[GradientComparison]) -> Verdict:
-    found = {one.verdict for one in inputs}
-    return next((rank for rank in _RANKS if rank in found), "right")

@@ -87,20 +87,12 @@ class WideFunction:
         """The results that carry a gradient; the inputs stay as they are."""
         raise NotImplementedError
 
-    @property
-    def _terms(self) -> Tensors:
-        terms = zip(self.first, self._upstream, self._finite, strict=True)
-        return [real(one)[fine] * real(weight)[fine] for one, weight, fine in terms]
-
-    @property
-    def total(self) -> float:
-        """The number that it was first."""
-        return sum(float(one.sum()) for one in self._terms)
-
     @cached_property
     def size(self) -> float:
         """How large the terms are of which :meth:`value` tells the changes, as a norm."""
-        return math.hypot(*(float(one.norm()) for one in self._terms))
+        terms = zip(self.first, self._upstream, self._finite, strict=True)
+        parts = (real(one)[fine] * real(weight)[fine] for one, weight, fine in terms)
+        return math.hypot(*(float(one.norm()) for one in parts))
 
     @property
     def noise(self) -> float:

@@ -309,15 +309,15 @@ class Assembler:
         tensor, info = live.variable, node.outputs[0]
         if tensor is None or info is None:
             return Leaf(node.id, (), TensorInfo((), "?"))
-        names = self.names_of(tensor)
+        names = self._names_of(tensor)
         site = self.recorder.events.leaf_site(tensor)
         # The line that made it may have made a whole module, so it is asked last.
         if site is not None and not any(names):
             names.append(self.recorder.sources.origin(site).variable)
         return Leaf(node.id, tuple(filter(None, names)), info, self.origin(site))
 
-    def names_of(self, tensor: torch.Tensor) -> list[str]:
-        """What the program calls a leaf, which need not be one of the graph."""
+    def _names_of(self, tensor: torch.Tensor) -> list[str]:
+        """What the program calls a leaf."""
         names = [
             *self.module_names.parameters.get(id(tensor), ()),
             *self.scopes.names(tensor),

@@ -145,10 +145,6 @@ class Probe:
             return passed, []
         return passed, self._blamed(failure, frees=not watched.call.retain_graph)
 
-    def names_of(self, leaf: torch.Tensor) -> list[str]:
-        """What the program calls a leaf, which need not be one of the graph."""
-        return self._assembler.names_of(leaf)
-
     @property
     def held(self) -> Mapping[tuple[int, int], torch.Tensor]:
         """The tensors that variables hold, by the node that made them and its output."""

@@ -21,7 +21,7 @@ from gradscope.autograd.tensors import is_learned_leaf, requires_grad
 from gradscope.errors import CaptureError, RootError
 from gradscope.graphing.probe import Probe
 from gradscope.graphing.roots import MAX_LISTED, named_tensor, without_history
-from gradscope.model.report import Graph, Report
+from gradscope.model.report import Graph
 from gradscope.model.request import Study
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
@@ -68,17 +68,6 @@ def studied_call(asked: Study, call: BackwardCall, recorder: Recorder) -> tuple[
     probe = Probe(call.roots, recorder, scopes)
     live = LiveGraph(probe, call.roots, call.gradients, recorder, None, scopes)
     return live, studied(asked, live)[asked.field]
-
-
-def awaited(asked: Study | None, report: Report, listener: Any, on_come: Any) -> Any:
-    """Who completes a report by what the program does after the call; None where nobody does.
-
-    A room that has a function ``wait(listener, answer, on_come)`` says who: ``heard_backward`` is
-    asked at each further call whether it has come, ``complete`` gives the completed answer.
-    ``on_come`` is given the program's frame where it is seen to have come between two calls.
-    """
-    wait = getattr(_room(asked), "wait", None) if asked else None
-    return wait(listener, getattr(report, asked.field), on_come) if wait and asked else None
 
 
 def listener_of(study: type[Study] | Study) -> Any:

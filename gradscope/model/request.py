@@ -162,14 +162,6 @@ class Check(Study):
 
 
 @dataclass(frozen=True)
-class CheckStep(Check):
-    """Compare also the program's own step after the call with what the gradient predicts."""
-
-    room: ClassVar[str] = "analyses.check.step"
-    listener: ClassVar[str] = "analyses.check.step"
-
-
-@dataclass(frozen=True)
 class Explain(Study):
     """Explain the gradient of one leaf, of all of them, or what one node does.
 

@@ -145,109 +145,12 @@ class LeafCheck(Struct, frozen=True):
     reason: str = ""
 
 
-StepVerdict = Literal[
-    "follows", "falls", "too long", "uphill", "no change", "no step", "not measured"
-]
-"""The loss falls by at least half of what the gradient predicts; by less, and half of the step
-lowers it less; by less than half of the step does, or it rises; the gradient predicts that it
-rises; the leaves are what they were; none was made; it could not be measured."""
-
-
-class LeafStep(Struct, frozen=True):
-    """What a step did to a leaf.
-
-    ``product`` is that of gradient and change; ``change``, ``size`` and ``gradient`` are the norms
-    of the change, the leaf before it and its gradient.  ``optimizers`` stepped it, in words;
-    ``used`` is the norm of the ``.grad`` that the first of them found (NaN: a closure brought it
-    later), ``shared`` its product with the gradient.
-    """
-
-    leaf: LeafId
-    product: Number
-    change: Number
-    size: Number
-    gradient: Number
-    optimizers: tuple[str, ...] = ()
-    used: Number | None = None
-    shared: Number = 0.0
-
-
-class TakenStep(Struct, frozen=True):
-    """The program's own change of the leaves after the backward call, beside its gradient.
-
-    ``loss`` is the root on the same batch in float64, ``predicted`` and ``actual`` are its changes.
-    ``calls`` of backward came before the step was over.  Of a step that is too long, ``fraction``
-    of it is the largest tried that does what the gradient says, if any.  ``others`` are steps of
-    optimizers that hold none of the leaves, where no other was made.
-    """
-
-    verdict: StepVerdict
-    loss: Number = 0.0
-    predicted: Number = 0.0
-    actual: Number = 0.0
-    leaves: tuple[LeafStep, ...] = ()
-    calls: int = 0
-    fraction: Number | None = None
-    others: tuple[str, ...] = ()
-    reason: str = ""
-
-
-class CutPlace(Struct, frozen=True):
-    """A call that cut history, and ``why``: the mode that it ran in (``no_grad``), or the function
-    that it is (``detach``).  ``file`` is empty where its place was not seen."""
-
-    expression: str
-    why: str
-    file: str = ""
-    line: int = 0
-
-
-class CutShare(Struct, frozen=True):
-    """How much of a slope comes by what these calls gave; ``leaves`` are behind them."""
-
-    cuts: tuple[CutPlace, ...]
-    share: Number
-    leaves: tuple[str, ...]
-
-
-class MovedSlope(Struct, frozen=True):
-    """The slope in a random direction, by backward and by differences: of one leaf with a ``name``,
-    else of all.
-
-    ``leaf`` indexes ``graph.leaves``, None where the graph does not have it.
-    """
-
-    analytic: Number
-    numeric: Number
-    error: Norm
-    name: str = ""
-    leaf: LeafId | None = None
-
-
-class MovedCuts(Struct, frozen=True):
-    """The whole program with what backward holds fixed computed anew, where history was cut and
-    that matters.
-
-    ``together`` is the slope by all ``moved`` leaves, of which ``shares`` are parts; ``leaves``
-    are those for which backward says another, as far as they were moved alone.  ``reason`` says
-    what could not be computed anew; nothing else is there where nothing else matters.
-    """
-
-    moved: int = 0
-    together: MovedSlope | None = None
-    shares: tuple[CutShare, ...] = ()
-    leaves: tuple[MovedSlope, ...] = ()
-    reason: str = ""
-
-
 class Checks(Struct, frozen=True):
     """All that was compared.
 
     ``repeats`` counts calls that were left out because one at the same place was checked,
     ``covered`` nodes that a backward pass made and that only the whole program covers.  ``reason``
-    says why the whole program was not compared, where it was not.  ``step`` is what the program
-    then did with the gradient, where that was asked.  ``cuts`` is what backward does not see of the
-    program, where history was cut and that matters to the root.
+    says why the whole program was not compared, where it was not.
     """
 
     calls: tuple[CallCheck, ...] = ()
@@ -255,8 +158,6 @@ class Checks(Struct, frozen=True):
     repeats: int = 0
     covered: int = 0
     reason: str = ""
-    step: TakenStep | None = None
-    cuts: MovedCuts | None = None
 
     @property
     def is_wrong(self) -> bool:

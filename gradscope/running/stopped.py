@@ -26,7 +26,6 @@ class StoppedAt:
     """The backward call at which a program was stopped: its number, counted from 1, and place.
 
     Attributes:
-        is_later: whether it is the place after that call where what followed it was over.
         is_last: whether no function that was running then had anything left to do.
         is_repeated: whether another backward call is to be expected, from what they had left.
         outermost: the code of the outermost of these functions.
@@ -38,12 +37,9 @@ class StoppedAt:
     is_last: bool
     is_repeated: bool
     outermost: CodeType
-    is_later: bool = False
 
     @classmethod
-    def of(
-        cls, call: int, frame: FrameType, recorder: Recorder, is_later: bool = False
-    ) -> StoppedAt | None:
+    def of(cls, call: int, frame: FrameType, recorder: Recorder) -> StoppedAt | None:
         """Where the program is now; None where no code of its own is running."""
         site = recorder.places.site_of(frame)
         if site is None:
@@ -55,10 +51,9 @@ class StoppedAt:
             origin.file,
             origin.line,
             all(_has_finished(one) for one in frames),
-            # Further out are who runs a notebook's cells, or imported this module.
+            # Further out is who imported this module.
             any(_goes_on_to_another(one) for one in frames_from(frame, recorder.places)),
             frames[-1].f_code,
-            is_later,
         )
 
 

@@ -57,7 +57,6 @@ class Watcher:
         self._inner: InnerCalls | None = None
         self._member = member
         self._goes_on = request.run_on
-        self._awaited: Any = None
 
     @property
     def answered(self) -> bool:
@@ -68,7 +67,7 @@ class Watcher:
     def _is_done(self) -> bool:
         """Whether there is nothing more to wait for."""
         is_incomplete = self.error is None and self._steps_left > 0
-        return self.answered and not is_incomplete and self._awaited is None
+        return self.answered and not is_incomplete
 
     @contextmanager
     def _answering(self, fault: Callable[[Exception], Fault] = fault_of) -> Iterator[None]:
@@ -83,8 +82,6 @@ class Watcher:
     # ------------------------------------------------------------------ while it runs
 
     def _on_backward(self, call: BackwardCall) -> Any:
-        if self._awaited is not None and self._awaited.heard_backward():
-            self._complete()
         self.calls += 1
         watched: MeasuredCall | None = None
         self._member.meet(self.calls)
@@ -105,31 +102,15 @@ class Watcher:
             return call.run() if self.answered else self.recorder.let_run(call)
         self._stop(call.frame)
 
-    def _stop(self, frame: FrameType, is_later: bool = False) -> NoReturn:
+    def _stop(self, frame: FrameType) -> NoReturn:
         if not self._stopper.has_stopped:
             with self.recorder.aside():
-                self.stopped = StoppedAt.of(self.calls, frame, self.recorder, is_later)
+                self.stopped = StoppedAt.of(self.calls, frame, self.recorder)
         self._stopper.stop()
-
-    def _on_come(self, frame: FrameType) -> None:
-        """What the answer waits for has come, between two backward calls."""
-        self._complete()
-        if not self._may_go_on():
-            self._stop(frame, is_later=True)
-
-    def _complete(self) -> None:
-        """Complete an answer that waits for something: it has come, or the program has ended."""
-        later, self._awaited = self._awaited, None
-        if later is not None and self.report is not None and self._request.study is not None:
-            with self._answering(), hidden():
-                doing.begin("looking at the step")
-                field = self._request.study.field
-                self.report = msgspec.structs.replace(self.report, **{field: later.complete()})
-            self.recorder.end()
 
     def _is_asked_for(self, call: BackwardCall) -> bool:
         request = self._request
-        if self._is_done or self._awaited or self.calls < (request.call or 1):
+        if self._is_done or self.calls < (request.call or 1):
             return False
         # Of several steps the first tells; inner calls of the others walk another graph.
         return not (request.call is None and self.answered and call.is_inner)
@@ -145,8 +126,6 @@ class Watcher:
             else:
                 self._choose_among_inner()
         if self._is_done:
-            self._await()
-        if self._is_done:
             self.recorder.end()
 
     def _keep_inner(self, call: BackwardCall) -> None:
@@ -161,19 +140,9 @@ class Watcher:
         if self._inner is not None:
             self.report, self.error = self._inner.chosen((self.report, self.error))
 
-    def _await(self) -> None:
-        """Go on to what completes the answer, where something does."""
-        study = self._request.study
-        if study is not None and self.report is not None and self.error is None:
-            from gradscope.graphing.study import awaited
-
-            self._awaited = awaited(study, self.report, self._listener, self._on_come)
-
     def _waiting(self) -> str:
         if self._is_done:
             return "waiting for the end of the program"
-        if self._awaited is not None:
-            return "waiting for the program's step"
         return self._request.waits_for(self.calls)
 
     def _may_go_on(self) -> bool:
@@ -245,8 +214,6 @@ class Watcher:
                     own = self.recorder.places.own_frames(frames)
                     scopes = Scopes.of_frames(own)
                     self.report = self._own.of_failed(scopes, error, self.calls)
-            self._await()
-            self._complete()
         # Torch's words for a backward call that has nowhere to go.
         if error is not None and "does not require grad" in message(error):
             from gradscope.running.remarks import refusal
@@ -256,8 +223,6 @@ class Watcher:
     def _settle(self) -> None:
         if not self.answered:
             self._choose_among_inner()
-            self._await()
-        self._complete()
         asked, left = self._request.steps, self._steps_left
         if self.report is not None and 0 < left < asked < sys.maxsize:
             ended = f"the program ended after {asked - left} of the {asked:,} backward calls"

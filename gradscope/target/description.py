@@ -20,15 +20,9 @@ from gradscope.errors import TargetError
 from gradscope.filesystem import is_file
 from gradscope.words import listed, nearest
 
-TargetKind = Literal["script", "notebook", "module", "code", "function", "stdin", "cell"]
+TargetKind = Literal["script", "module", "code", "function", "stdin", "cell"]
 
-_WAYS = (
-    "give script.py, script.py::function, notebook.ipynb, -m MODULE, -c CODE, or - for a program "
-    "on stdin"
-)
-
-NOTEBOOK = ".ipynb"
-"""How the name of a notebook ends."""
+_WAYS = "give script.py, script.py::function, -m MODULE, -c CODE, or - for a program on stdin"
 
 
 @dataclass(frozen=True)
@@ -69,11 +63,6 @@ class Target:
                 f"{self.text!r} does not name a function in a file",
                 "write script.py::function, or script.py::Class.method",
             )
-        if path.endswith(NOTEBOOK):
-            raise TargetError(
-                f"{self.text!r} names a function of a notebook; only those of scripts are called",
-                "give the notebook itself, or put the function into a file of its own",
-            )
 
     def describe(self) -> str:
         """Return the target as a user would type it, quoted for a shell."""
@@ -108,8 +97,6 @@ def parse_target(text: str, arguments: Iterable[str] = ()) -> Target:
         kind = "stdin"
     elif "::" in text and not is_file(text):
         kind = "function"
-    elif text.endswith(NOTEBOOK):
-        kind = "notebook"
     return Target(kind, text, tuple(arguments))
 
 
@@ -124,9 +111,7 @@ def missing_file_hint(text: str, error: OSError) -> str:
     if isinstance(error, IsADirectoryError):
         return "give the script itself"
     # A name as typed, for the hint is to be pasted back.
-    beside = [
-        other.name for suffix in (".py", NOTEBOOK) for other in path.parent.glob(f"*{suffix}")
-    ]
+    beside = [other.name for other in path.parent.glob("*.py")]
     nearest = difflib.get_close_matches(path.name, beside, n=1)
     if nearest:
         return f"did you mean {path.with_name(nearest[0])}?"

@@ -59,8 +59,6 @@ VARIANTS: tuple[tuple[str, ...], ...] = (
     ("explain", "--leaf", "LEAF"),
     ("explain", "--call", "2", "--gradient", "ones"),
     ("check", "--every-call"),
-    ("check", "--step"),
-    ("check", "--step", "--call", "2"),
     ("check", "--root", "VARIABLE"),
     ("check", "--call", "2"),
     ("memory", "--call", "2"),

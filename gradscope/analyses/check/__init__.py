@@ -13,11 +13,4 @@ only; then the matrix, and leaves of its size, are moved within a form that torc
 (``call``). ``stale`` puts the node that a custom Function left in the graph beside a fresh run of
 it. What has no history is a constant, as it is to autograd: differences of ``x.detach()`` would be
 those of another function.
-
-That other function is the program's all the same.  ``cut_tape`` keeps the calls that cut history
-and those that go on from there, and ``moving`` makes them again, too: the slope of the program as
-it is, beside that of the program as backward sees it, and the cuts by which they differ.
-
-``step`` waits for what the program then does to its leaves, and ``followed`` runs the tape again
-with the leaves as they are after it.
 """

@@ -12,13 +12,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import torch
 from msgspec.structs import replace
 
-from gradscope.analyses.check.moving import MovingProgram
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.program import BUDGET, EXACT, SMALL, Moved, WholeProgram
 from gradscope.analyses.check.replay import Replay
 from gradscope.autograd.calls import own_grad
 from gradscope.autograd.elements import is_released
-from gradscope.autograd.summary import name_of
 from gradscope.derivatives.call import FORMS, TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable, coarsest, widened
 from gradscope.derivatives.finite_differences import along
@@ -26,15 +24,10 @@ from gradscope.derivatives.verdict import RANDOM, too_coarse
 from gradscope.derivatives.wide_function import dense_of, real
 from gradscope.errors import CaptureError, described
 from gradscope.handlers import let_pass
-from gradscope.model.studies import Checks, LeafCheck, MovedCuts
+from gradscope.model.studies import Checks, LeafCheck
 from gradscope.words import listed, option
 
-TOLERANCES = {
-    torch.float64: EXACT,
-    torch.float32: 1e-3,
-    torch.complex128: EXACT,
-    torch.complex64: 1e-3,
-}
+TOLERANCES = {"float64": EXACT, "complex128": EXACT, "float32": 1e-3, "complex64": 1e-3}
 """What the program's own precision leaves of a derivative, relative."""
 
 COARSE = 2e-2
@@ -93,7 +86,6 @@ def program_of(
     replay: Replay,
     values: Values,
     unsure: Iterable[int],
-    factor: float = 1.0,
 ) -> WholeProgram:
     """The program as a function of the leaves that can be compared.
 
@@ -102,7 +94,6 @@ def program_of(
         replay: the calls, made once.
         values: what the roots were then.
         unsure: nodes whose backward is not the derivative of what the tape runs.
-        factor: what the root has been multiplied by that it is not to be told with.
 
     Raises:
         Unrepeatable: when the program as a whole cannot be made again.
@@ -111,7 +102,7 @@ def program_of(
         raise Unrepeatable("the root was changed after the program had computed it")
     pairs = zip(placed.roots.items(), placed.live.gradients, strict=True)
     upstream = {
-        slot: widened(torch.ones_like(root) if given is None else given) / factor
+        slot: widened(torch.ones_like(root) if given is None else given)
         for (slot, root), given in pairs
     }
     tolerance = _tolerance(placed)
@@ -185,17 +176,13 @@ class CheckedLeaves:
             for leaf in placed.leaves_behind(placed.nodes[call])
         }
         found = tuple(self._checks(leaves, work))
-        try:
-            cuts = MovingProgram(placed, whole, self._half_read).compared(work) if leaves else None
-        except Unrepeatable as error:
-            cuts = MovedCuts(reason=error.what)
         missing = len(placed.graph.leaves) - len(leaves)
         which = "one leaf is" if missing == 1 else f"{missing} leaves are"
         if not leaves:
             which = "every leaf is"
         if missing:
             reasons.append(f"{which} behind a call that was not compared")
-        return Checks(leaves=found, reason="; ".join(reasons), cuts=cuts)
+        return Checks(leaves=found, reason="; ".join(reasons))
 
     def _checks(self, leaves: Sequence[int], work: int) -> Iterator[LeafCheck]:
         """Compare all leaves together, and each alone as far as the budget goes."""
@@ -273,6 +260,5 @@ def _blocked(placed: TapedGraph, replay: Replay, unsure: Iterable[int]) -> set[i
 
 def _tolerance(placed: TapedGraph) -> float:
     """What the coarsest tensor of the graph leaves of a derivative."""
-    known = {name_of(kind): one for kind, one in TOLERANCES.items()}
     kinds = {tensor.dtype for node in placed.graph.nodes for tensor in node.outputs if tensor}
-    return max((known.get(kind, COARSE) for kind in kinds), default=COARSE)
+    return max((TOLERANCES.get(kind, COARSE) for kind in kinds), default=COARSE)

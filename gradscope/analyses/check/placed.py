@@ -14,13 +14,11 @@ import torch
 from gradscope.analyses.check.replay import needed
 from gradscope.analyses.check.tape import Tape
 from gradscope.autograd import saved
-from gradscope.derivatives.call import Call, OutsideValue, TapeSlot, is_usable
+from gradscope.derivatives.call import OutsideValue, TapeSlot, is_usable
 from gradscope.derivatives.double_precision import Unrepeatable, widened
 from gradscope.derivatives.wide_function import real
 from gradscope.graphing.study import LiveGraph
 from gradscope.notation.operands import part_of_target
-
-Slots = list[TapeSlot]
 
 
 class TapedGraph:
@@ -129,31 +127,17 @@ class TapedGraph:
         change for the program's."""
         return all(map(saved.keeps_only_data, self.walked.nodes))
 
-    @cached_property
-    def moving_calls(self) -> list[Call]:
-        """The calls, and those by which what they take without history descends from leaves."""
-        every = sorted((*self.tape.cuts.calls, *self.tape.taped), key=lambda call: call.first)
-        return needed(every, set(self.positions), self.roots)
-
-    def slots_of_leaves(self, calls: Iterable[Call]) -> dict[int, tuple[torch.Tensor, Slots]]:
-        """Every leaf that these calls take, or that is a root, by its id, and its slots."""
-        found: dict[int, tuple[torch.Tensor, Slots]] = {}
-        taken = (slot for call in calls for slot in call.slots)
+    def leaf_slots(self) -> dict[int, list[TapeSlot]]:
+        """For every leaf of the graph that the calls take, or that is a root, by its number, its
+        slots on the tape."""
+        numbers = {id(leaf): number for number, leaf in enumerate(self.variables)}
+        found: dict[int, list[TapeSlot]] = {}
+        taken = (slot for call in self.calls for slot in call.slots)
         for slot in dict.fromkeys((*self.roots, *taken)):
             leaf = slot.given.leaf() if slot.given is not None and slot.given.leaf else None
-            if leaf is not None:
-                found.setdefault(id(leaf), (leaf, []))[1].append(slot)
-        return found
-
-    def leaf_slots(self) -> dict[int, Slots]:
-        """For every leaf of the graph, by its number, its slots on the tape."""
-        known, numbered = self.slots_of_leaves(self.calls), enumerate(self.variables)
-        return {number: known[id(leaf)][1] for number, leaf in numbered if id(leaf) in known}
-
-    def called(self, leaf: torch.Tensor) -> str:
-        """What the program calls a leaf that need not be one of the graph."""
-        names = [self._leaf_names.get(id(leaf), ""), *self.live.probe.names_of(leaf)]
-        return next(filter(None, names), f"a leaf of shape {list(leaf.shape)}")
+            if leaf is not None and id(leaf) in numbers:
+                found.setdefault(numbers[id(leaf)], []).append(slot)
+        return {number: found[number] for number in sorted(found)}
 
 
 def _leaf_slot(root: Any) -> TapeSlot | None:

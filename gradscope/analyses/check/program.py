@@ -8,7 +8,7 @@ what it means where the two differ.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -17,14 +17,7 @@ import torch
 from gradscope.analyses.check.replay import Replay
 from gradscope.derivatives.call import Form, TapeSlot, is_square, part_of
 from gradscope.derivatives.double_precision import Tensors, Unrepeatable, value_of
-from gradscope.derivatives.finite_differences import (
-    DIRECTIONS,
-    Agreement,
-    Judgement,
-    along,
-    directional,
-    judge,
-)
+from gradscope.derivatives.finite_differences import Agreement, Judgement, clear_direction, judge
 from gradscope.derivatives.wide_function import WideFunction, random_direction, real
 
 EXACT = 1e-5
@@ -128,37 +121,24 @@ class WholeProgram(WideFunction):
         """A leaf as it is, by its number."""
         return self.inputs[self._places[number][-1]]
 
-    def along_leaves(self, directions: Mapping[int, torch.Tensor]) -> Callable[[float], float]:
-        """The change of the root where leaves are moved by a part of these."""
-        pairs = directions.items()
-        return self.along(*((place, one) for leaf, one in pairs for place in self._places[leaf]))
-
-    def differences(
-        self,
-        leaves: Sequence[int],
-        expected: float | None = None,
-        forms: Mapping[int, Form] | None = None,
-    ) -> Moved:
-        """The slope in a random direction of leaves, beside what their gradients give, or beside
-        what is expected; ``forms`` are those that a direction of some leaves, by number, keeps."""
+    def differences(self, leaves: Sequence[int], forms: Mapping[int, Form] | None = None) -> Moved:
+        """The slope in a random direction of leaves, beside what their gradients give; ``forms``
+        are those that a direction of some leaves, by number, keeps."""
         is_alone, kept = len(leaves) == 1, forms or {}
         size = self._size(leaves[0]) if is_alone else 1.0
-        for choice in range(DIRECTIONS):
-            directions = {
-                one: self._direction(one, choice, is_alone, kept.get(one)) for one in leaves
-            }
-            slope, scale, is_clear = directional(
-                along(real(self.slopes[one]).double(), direction)
-                for one, direction in directions.items()
-            )
-            if is_clear:
-                break
+        found, slope, scale = clear_direction(
+            [real(self.slopes[one]).double() for one in leaves],
+            lambda choice: [
+                self._direction(one, choice, is_alone, kept.get(one)) for one in leaves
+            ],
+        )
+        directions = dict(zip(leaves, found, strict=True))
         tolerance = self.tolerance_of(self.tolerance)
         ruler = Agreement(tolerance, max(scale, SMALL * self._largest, 1e-12), self.noise)
         steps = [step * size for step in reversed(self.steps)]
-        at = self.along_leaves(directions)
-        judged = judge(slope if expected is None else expected, at, steps, ruler)
-        return Moved(directions, size, ruler, judged)
+        pairs = directions.items()
+        at = self.along(*((place, one) for leaf, one in pairs for place in self._places[leaf]))
+        return Moved(directions, size, ruler, judge(slope, at, steps, ruler))
 
     def _size(self, number: int) -> float:
         """How large the elements of a leaf are."""

@@ -1,7 +1,7 @@
 """Making the calls on the tape again, in float64 and with the same random numbers.
 
-What carries no gradient history is held fixed at the value it had, as autograd holds it, unless it
-is to be computed anew.  Knows nothing of derivatives or of nodes.
+What carries no gradient history is held fixed at the value it had, as autograd holds it.  Knows
+nothing of derivatives or of nodes.
 """
 
 from __future__ import annotations
@@ -27,23 +27,15 @@ class Replay:
     Args:
         calls: the calls; those whose results go into one of them or into a root are among them.
         roots: what is wanted of them.
-        held: constants that stay as they are here, though calls that cut history are made again;
-            without one of these a constant is what the program had.
 
     ``failed`` says which calls could not be made; those after them go on with the value that the
     program had, where that is known.
     """
 
-    def __init__(
-        self,
-        calls: Sequence[Call],
-        roots: Iterable[TapeSlot],
-        held: Mapping[TapeSlot, torch.Tensor] | None = None,
-    ) -> None:
+    def __init__(self, calls: Sequence[Call], roots: Iterable[TapeSlot]) -> None:
         self.calls = calls
         self.failed: dict[Call, str] = {}
         self._roots = set(roots)
-        self._held = held or {}
         self._last = _last_uses(calls, self._roots)
         # A `grad` on the tape needs a graph that it can go through.
         self._with_graph = any(call.is_backward for call in calls)
@@ -63,7 +55,7 @@ class Replay:
         """
         with_graph = with_graph or self._with_graph
         with torch.set_grad_enabled(with_graph):
-            run = _TapeRun(self.failed, {**self._held, **(moved or {})}, with_graph)
+            run = _TapeRun(self.failed, moved or {}, with_graph)
             for position, call in enumerate(self.calls):
                 if visit is not None:
                     visit(call, run.of)
@@ -99,12 +91,7 @@ class _TapeRun:
             # Not tried once more: the tape runs many times, and each time has to go the same way.
             if call in self._failed:
                 raise Unrepeatable(self._failed[call])
-            with torch.set_grad_enabled(self._with_graph and not call.cut):
-                out = make_again(call, self.of)
-            # Some that change an operand give nothing.
-            if call.cut and call.changed is not None:
-                out = [self.of(call.changed)]
-            self._take(call, out)
+            self._take(call, make_again(call, self.of))
         except Unrepeatable as error:
             self._failed.setdefault(call, error.what)
             if call.changed is not None:
@@ -126,8 +113,6 @@ class _TapeRun:
             Unrepeatable: when it is not known.
         """
         found = self.values.get(slot)
-        if found is None and slot not in self._known and slot.moving in self.values:
-            found = self.values[slot] = self.values[slot.moving]
         if found is None:
             if slot.given is None or slot in self._lost:
                 raise Unrepeatable("its operands come from a call that could not be repeated")
@@ -150,8 +135,7 @@ class _TapeRun:
             if not is_wide(value):
                 raise Unrepeatable(f"its result is {value.dtype} also for float64 operands")
             # In the program it was another tensor, here a conversion had nothing to do.
-            is_change = call.cut and call.changed is not None
-            is_same = id(value) in operands and slot not in call.slots and not is_change
+            is_same = id(value) in operands and slot not in call.slots
             self.values[slot] = value.clone() if is_same else value
 
 
@@ -159,8 +143,7 @@ def _last_uses(calls: Sequence[Call], kept: set[TapeSlot]) -> dict[int, list[Tap
     """After which call each slot is not needed any more, but for those that are kept."""
     last: dict[TapeSlot | None, int] = {}
     for position, call in enumerate(calls):
-        moving = (slot.moving for slot in call.slots)
-        last.update(dict.fromkeys((*call.slots, *moving, *call.results), position))
+        last.update(dict.fromkeys((*call.slots, *call.results), position))
     found: dict[int, list[TapeSlot]] = {}
     for slot, position in last.items():
         if slot is not None and slot not in kept:
@@ -179,8 +162,6 @@ def needed(calls: Sequence[Call], sequences: set[int], roots: Iterable[TapeSlot]
         changes = call.changed is not None and call.changed.base in memories
         if makes or changes or not sequences.isdisjoint(range(call.first, call.end)):
             found.append(call)
-            moving = (slot.moving for slot in call.slots if slot.moving is not None)
-            taken = {*call.slots, *moving}
-            wanted |= taken
-            memories.update(slot.base for slot in taken)
+            wanted.update(call.slots)
+            memories.update(slot.base for slot in call.slots)
     return found[::-1]

@@ -7,8 +7,7 @@ Knows nothing of calls.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
@@ -24,14 +23,9 @@ MAX_KNOWN = 1_000_000
 
 class Slots:
     """Which slot a tensor of the program is.  Holds neither: a slot lives with the calls that use
-    it.
+    it."""
 
-    Args:
-        is_kin: whether a tensor still requires a gradient as it did when its slot was made.
-    """
-
-    def __init__(self, is_kin: Callable[[TapeSlot, torch.Tensor], bool] | None = None) -> None:
-        self._is_kin = is_kin or _is_kin
+    def __init__(self) -> None:
         self._known: TensorTable[weakref.ref[TapeSlot]] = TensorTable(MAX_KNOWN)
         # Of each storage its version, and the slots that hold its content when the tape runs again.
         self._stamps: dict[int, tuple[int, weakref.WeakSet[TapeSlot]]] = {}
@@ -46,9 +40,7 @@ class Slots:
         if stamp is None:
             return None
         version, bases = stamp
-        is_same = (
-            version == version_of(tensor) and slot.base in bases and self._is_kin(slot, tensor)
-        )
+        is_same = version == version_of(tensor) and slot.base in bases and _is_kin(slot, tensor)
         return slot if is_same and not is_rewritten(slot, tensor) else None
 
     def operand(self, tensor: torch.Tensor) -> TapeSlot:
@@ -85,11 +77,6 @@ class Slots:
         bases.add(base)
         self._stamps[memory_of(tensor)] = (version, bases)
 
-    def living(self) -> Iterator[TapeSlot]:
-        """The slots of tensors that the program still has."""
-        found = (known() for _, known in self._known.living())
-        return (slot for slot in found if slot is not None)
-
     def forget(self) -> None:
         self._known.clear()
         self._stamps.clear()
@@ -121,17 +108,12 @@ def is_rewritten(slot: TapeSlot, tensor: torch.Tensor) -> bool:
 def differs(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors are not of one kind, or hold other numbers; NaN is none other than
     NaN."""
-    if kind_of(one) != kind_of(other):
+    if (one.shape, one.dtype, one.device) != (other.shape, other.dtype, other.device):
         return True
     is_exact = not (one.is_floating_point() or one.is_complex())
     return not torch.equal(one, other) and (
         is_exact or not torch.allclose(one, other, rtol=0, atol=0, equal_nan=True)
     )
-
-
-def kind_of(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """What two tensors must have in common to be compared number by number."""
-    return tensor.shape, tensor.dtype, tensor.device
 
 
 def memory_of(tensor: torch.Tensor) -> int:

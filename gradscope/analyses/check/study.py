@@ -47,8 +47,7 @@ def study(live: LiveGraph, asked: Check) -> Checks:
 
 def customs_of(tape: Tape) -> set[Any]:
     """The custom Functions of the program that a tape may run again."""
-    calls = (*tape.taped, *tape.cuts.calls)
-    return {call.custom for call in calls if call.custom and codes_of(call.custom)}
+    return {call.custom for call in tape.taped if call.custom and codes_of(call.custom)}
 
 
 def _refuse(node: int | None, graph: Graph) -> None:

@@ -1,5 +1,4 @@
-"""Keeps every call of a program that made history, so that it can be made again; what cuts history
-goes on a tape of its own.
+"""Keeps every call of a program that made history, so that it can be made again.
 
 The tape holds what came from outside (leaves, constants) and no result of a built-in call, so it
 costs little more memory than the graph itself.  Knows nothing of derivatives.
@@ -13,12 +12,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from gradscope.analyses.check.cut_tape import LARGE, MAX_BYTES, MAX_CALLS, CutTape
 from gradscope.analyses.check.slots import Slots, Taken
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import make_release_safe, walk
-from gradscope.autograd.tensors import flat_tensors, requires_grad
+from gradscope.autograd.tensors import requires_grad
 from gradscope.derivatives.call import (
     HOOKED,
     Call,
@@ -33,6 +31,10 @@ from gradscope.derivatives.call import (
 from gradscope.recording.listener import Listener
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
+
+MAX_BYTES, MAX_CALLS = 2**31, 200_000
+"""Memory of tensors from outside that the calls of a tape refer to, and calls on it; beyond it the
+older half is forgotten."""
 
 _saving_hooks: Any = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda _: None)
 """The hooks that what is saved now goes through; None also where torch does not tell."""
@@ -52,7 +54,6 @@ class Tape(Listener):
         self.has_forgotten = False
         self._recorder = recorder
         self._slots = Slots()
-        self.cuts = CutTape(self._slots, self._held)
         self._bytes = 0
         self._is_closed = False
 
@@ -66,7 +67,6 @@ class Tape(Listener):
         self._is_closed = True
         self.taped = []
         self._slots.forget()
-        self.cuts.forget()
 
     # ------------------------------------------------------------------ the calls
 
@@ -84,39 +84,28 @@ class Tape(Listener):
     prepares = None
 
     def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-        """The call that is about to be made, its operands as they are now; None when it can neither
-        make history nor go on from where history was cut."""
+        """The call that is about to be made, its operands as they are now; None when it can make no
+        history."""
         # With create_graph `grad` makes history also where grad mode is off.
-        records = torch.is_grad_enabled() or func is torch.autograd.grad
-        # What a Function does in its forward is a part of the one call of it.
-        if self._is_closed or not (records or not self._recorder.functions):
-            return None
-        # Most calls without history are those of an optimizer: to flatten them costs more.
-        if not (records or self.cuts.may_move(flat_tensors(args, kwargs))):
+        if self._is_closed or not (torch.is_grad_enabled() or func is torch.autograd.grad):
             return None
         leaves, spec = pytree.tree_flatten((args, kwargs))
         tensors = [one for one in leaves if isinstance(one, torch.Tensor)]
-        makes = records and any(map(requires_grad, tensors))
+        if not any(map(requires_grad, tensors)):
+            return None
         is_change = bool(tensors) and self._recorder.events.changes(func, kwargs)
         # Named as if it changed numbers.
         is_change = is_change and func is not torch.Tensor.detach_
-        if is_change and self.cuts.is_leaf(tensors[0]):
-            self.cuts.forget()
-            return None
-        if not (makes or self.cuts.takes(func, tensors, is_change)):
-            return None
         # What a transform computes is in no graph that could be walked.
         if torch._C._functorch.peek_interpreter_stack() is not None:
             return None
         # Held until the operands are: nothing else holds a slot.
-        kept = self._about_to_change(tensors[0], makes) if is_change else None
+        kept = self._about_to_change(tensors[0]) if is_change else None
         problem = problem_of(func, leaves)
         # What cannot be made again needs no arguments, and they would keep the graph alive.
-        operand = self._operand if makes else self.cuts.operand
-        leaves = [] if problem else [operand(one) for one in leaves]
+        leaves = [] if problem else [self._operand(one) for one in leaves]
         carrying = [one for one in leaves if isinstance(one, TapeSlot) and one.carries]
-        cut = "" if makes else _mode()
-        call = Call(func, leaves, spec, list(dict.fromkeys(carrying)), problem=problem, cut=cut)
+        call = Call(func, leaves, spec, list(dict.fromkeys(carrying)), problem=problem)
         if kept is not None and leaves and leaves[0] is kept:
             call.changed = kept
         # Nobody says beforehand whether a call draws; the state is dropped if it has not moved.
@@ -124,14 +113,10 @@ class Tape(Listener):
         return call
 
     def after(self, call: TorchCall, opened: Call | None) -> None:
-        """A call has returned: it is put on the tape if it made history, or cut it."""
+        """A call has returned: it is put on the tape if it made history."""
         self.has_hooks |= getattr(call.func, "__name__", "") == "register_hook"
-        if opened is None:
-            return
-        if call.in_graph and not opened.cut:
+        if opened is not None and call.in_graph:
             self._finish(opened, call)
-        else:
-            self.cuts.take(opened, call)
 
     def differentiated(self, call: TorchCall, opened: Call | None) -> None:
         """So is ``torch.autograd.grad``."""
@@ -141,24 +126,20 @@ class Tape(Listener):
 
     # ------------------------------------------------------------------ what is kept
 
-    def _about_to_change(self, tensor: torch.Tensor, makes: bool) -> TapeSlot | None:
-        if not is_usable(tensor) or (not makes and tensor.nbytes > LARGE):
+    def _about_to_change(self, tensor: torch.Tensor) -> TapeSlot | None:
+        if not is_usable(tensor):
             return None
-        moving = None if makes else self.cuts.find(tensor)
-        slot = self._slots.operand(tensor) if moving is None else self._slots.find(tensor)
-        if slot is not None and slot.given is not None:
+        slot = self._slots.operand(tensor)
+        if slot.given is not None:
             slot.given.keep()
-        return moving or slot
+        return slot
 
     def _operand(self, argument: Any) -> Any:
         if not isinstance(argument, torch.Tensor):
             return argument
         known = self._slots.find(argument)
         self._bytes += argument.nbytes if known is None else 0
-        slot = known or self._slots.operand(argument)
-        if not (slot.carries or slot.moving):
-            slot.moving = self.cuts.find(argument)
-        return slot
+        return known or self._slots.operand(argument)
 
     def _finish(self, call: Call, made: TorchCall) -> None:
         operands = [one for one in pytree.tree_leaves((made.args, made.kwargs)) if is_tensor(one)]
@@ -213,11 +194,3 @@ class Tape(Listener):
 
 
 LISTENER = Tape
-
-
-def _mode() -> str:
-    """Why a call makes no history, whatever it is."""
-    # Asked first: in inference mode grad is switched off as well.
-    if torch.is_inference_mode_enabled():
-        return "inference_mode"
-    return "constants" if torch.is_grad_enabled() else "no_grad"

@@ -19,8 +19,7 @@ from gradscope.analyses.explain.lockstep import (
 )
 from gradscope.analyses.explain.pull import Place, Puller, check_numbers
 from gradscope.analyses.split.mixing import MixingWatch, later, others, row_norms
-from gradscope.analyses.split.pieces import TensorNames
-from gradscope.analyses.split.rows import row_alone
+from gradscope.analyses.split.pieces import TensorNames, row_alone
 from gradscope.autograd.saved import slots
 from gradscope.autograd.tensors import has_storage, requires_grad, storage_of
 from gradscope.errors import RootError

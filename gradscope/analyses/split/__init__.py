@@ -2,8 +2,8 @@
 
 study ─► pieces, terms   at which tensors the gradient is taken apart, and into what
   ├────► lockstep        of explain: all pieces go through the graph together, node by node
-  └────► batch           samples as one piece, as long as they are apart
-         └► contraction  what each brings where an operation sums over them
+  └────► batch           samples as one piece, as long as they are apart; what each brings where an
+                         operation sums over them
 
 Backward is linear, so a gradient that is written as a sum may be sent summand by summand.  The
 pieces go in step: at a leaf all of them are there at once, and only their norms and inner products

@@ -19,8 +19,7 @@ from gradscope.analyses.explain.lockstep import (
 from gradscope.analyses.explain.pull import Place, Puller, check_numbers, summed
 from gradscope.analyses.split.batch import MOST_APART, BatchInStep, Samples, TooManyAtOnce
 from gradscope.analyses.split.mixing import MixingWatch
-from gradscope.analyses.split.pieces import Plan, by_term
-from gradscope.analyses.split.rows import by_output, by_sample
+from gradscope.analyses.split.pieces import Plan, by_output, by_sample, by_term
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.summary import measure
 from gradscope.errors import RootError

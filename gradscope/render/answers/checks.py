@@ -13,7 +13,6 @@ from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.model.studies import CallCheck, GradientComparison, LeafCheck, Verdict
 from gradscope.render.answers.answer import COMPARED, GraphAnswer, compared, held
-from gradscope.render.answers.step import MovedCutsWriter, TakenStepWriter, matter
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part
@@ -72,12 +71,6 @@ class _CheckWriter(GraphAnswer):
         if self.checks.leaves or self.checks.reason:
             yield ""
             yield from self._leaves()
-        if self.checks.cuts is not None:
-            yield ""
-            yield from MovedCutsWriter(self.report, self.checks.cuts, self.options).lines()
-        if self.checks.step is not None:
-            yield ""
-            yield from TakenStepWriter(self.report, self.checks.step, self.options).lines()
         yield from self._remarks()
 
     # ------------------------------------------------------------------ calls
@@ -182,10 +175,6 @@ class _CheckWriter(GraphAnswer):
             words.append(f"{count(len(self.checks.calls), 'call')}: {tally}")
         if self.checks.leaves:
             words.append(f"whole program: {_tally(one.verdict for one in self.checks.leaves)}")
-        if self.checks.cuts is not None and self.checks.cuts.shares:
-            words.append(matter(self.checks.cuts))
-        if self.checks.step is not None:
-            words.append(f"step: {self.checks.step.verdict}")
         return words
 
     def _remarks(self) -> Iterator[str]:
