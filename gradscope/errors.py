@@ -105,7 +105,7 @@ class OutputError(GradscopeError):
 
 
 class ToolMissing(GradscopeError):
-    """A program or package needed for the chosen format is not installed."""
+    """A program or package needed for the chosen format, or to run a notebook, is not installed."""
 
     status = ExitStatus.TOOL_MISSING
 

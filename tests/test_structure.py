@@ -106,7 +106,7 @@ OUTSIDERS = {
     "click": ("cli/",),
     "rich": ("render/", "cli/"),
     "graphviz": ("render/",),
-    "IPython": ("ipython.py",),
+    "IPython": ("target/shell.py", "ipython.py"),
 }
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -312,6 +312,7 @@ SPEAKERS = {
     "cli/terminal.py": "errors, remarks and what is waited for, made visible; asks what the "
     "streams are, and flushes them; a pager for our own pages",
     "target/ending.py": "what python prints of the user's own exception",
+    "target/shell.py": "what IPython prints of it",
     "api/watching.py": "what a watched training could not do, made visible",
     "render/words/page.py": "a console of rich that writes into a string",
     "render/words/table.py": "asks rich which colours the terminal has",

@@ -139,7 +139,6 @@ def test_parts_that_do_not_fit_together_are_refused(target: Any, what: str) -> N
         ("report.json.gz", "report.json.gz is a saved report", "gradscope show report.json.gz"),
         ("run.jsonl", "run.jsonl is a saved report", "gradscope show run.jsonl"),
         ("config.json", "config.json is not a Python program", "script.py -- config.json"),
-        ("a.ipynb", "a.ipynb is a notebook", "jupyter nbconvert --to script a.ipynb"),
         # A word that is no target.
         ("", "the program to run has an empty name", ""),
         ("train.py::", "'train.py::' does not name a function in a file", ""),
@@ -162,7 +161,6 @@ def test_what_cannot_run_is_named(text: str, what: str, hint: str, here: Path) -
     (here / "report.json.gz").write_bytes(b"\x1f\x8b")
     (here / "run.jsonl").write_text('{"gradscope":"1","every":1}\n')
     (here / "config.json").write_text("{}")
-    (here / "a.ipynb").write_text("{}")
     with pytest.raises(TargetError) as caught:
         run(parse_target(text))
     assert what.format(here=here) in caught.value.what

@@ -49,6 +49,7 @@ TARGETS = """
 TARGET is one of
   script.py              run as python would run it
   script.py::function    call it without arguments, and watch only that call
+  notebook.ipynb         its cells of code in order, as Jupyter would run them
   -m MODULE              a module
   -c CODE                a piece of code, e.g. -c 'log(x)' --let 'x=[1,2]'
   -                      a program on stdin

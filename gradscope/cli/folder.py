@@ -132,7 +132,8 @@ def recall() -> Target:
     except (OSError, ValueError, GradscopeError):
         raise TargetError(
             "no program given, and none was run in this directory before",
-            "name one: gradscope trace script.py (or -m MODULE, -c CODE, script.py::function)",
+            "name one: gradscope trace script.py (or notebook.ipynb, -m MODULE, -c CODE, "
+            "script.py::function)",
         ) from None
 
 

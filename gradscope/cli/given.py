@@ -146,7 +146,7 @@ def hint_of(error: click.ClickException) -> str:
 def note_forgotten(context: click.Context, words: list[str]) -> None:
     """Keep what to do where a program is given and no command."""
     name = words[0].partition("::")[0]
-    if name.endswith(".py") or is_file(name):
+    if name.endswith((".py", ".ipynb")) or is_file(name):
         line = shlex.join(words)
         context.meta[_HINT] = f"say what to do with it: gradscope backward {line}"
 

@@ -146,6 +146,7 @@ def prepared(given: Given, remark: Callable[[str], None]) -> Program:
 
     Raises:
         TargetError: there is none, or it cannot be found or read.
+        ToolMissing: what runs such a program is not installed.
     """
     target = program_of(given)
     if target is None:

@@ -51,7 +51,7 @@ class StoppedAt:
             origin.file,
             origin.line,
             all(_has_finished(one) for one in frames),
-            # Further out is who imported this module.
+            # Further out are who runs a notebook's cells, or imported this module.
             any(_goes_on_to_another(one) for one in frames_from(frame, recorder.places)),
             frames[-1].f_code,
         )

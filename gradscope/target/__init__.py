@@ -5,7 +5,8 @@ compiles it, :meth:`Program.run` runs it, and the :class:`Ending` shows and repe
 would have done.  This room must not know torch, click, or why the program is run: whoever watches
 comes in by callbacks.
 
-A single cell of a notebook that is open runs in the shell that it was typed in.
+Cells of a notebook run in IPython's shell, which is imported for nothing else; a single cell of a
+notebook that is open, in the shell that it was typed in.
 
 torch is imported when the program imports it, so that environment variables set before still count;
 the recorder starts right after. Frames of ours, the detour torch takes while a mode is active, and

@@ -40,7 +40,8 @@ def cell_program(shell: Any, magic: str, source: str) -> Program:
             "record it instead: with gradscope.record() as run: ..., then run.backward(loss)",
         )
     # Lines count as the cell shows them; but only what stands first can be another cell magic.
-    if not source.lstrip().startswith("%%"):
+    is_counted = getattr(shell.compile, "counts_below_magics", False)
+    if not is_counted and not source.lstrip().startswith("%%"):
         # Indented as the first line is: by that, IPython shifts them all.
         indent = source[: len(source) - len(source.lstrip())].rpartition("\n")[2]
         source = f"{indent}# {magic}\n{source}"

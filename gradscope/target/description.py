@@ -20,9 +20,15 @@ from gradscope.errors import TargetError
 from gradscope.filesystem import is_file
 from gradscope.words import listed, nearest
 
-TargetKind = Literal["script", "module", "code", "function", "stdin", "cell"]
+TargetKind = Literal["script", "notebook", "module", "code", "function", "stdin", "cell"]
 
-_WAYS = "give script.py, script.py::function, -m MODULE, -c CODE, or - for a program on stdin"
+_WAYS = (
+    "give script.py, script.py::function, notebook.ipynb, -m MODULE, -c CODE, or - for a program "
+    "on stdin"
+)
+
+NOTEBOOK = ".ipynb"
+"""How the name of a notebook ends."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,11 @@ class Target:
                 f"{self.text!r} does not name a function in a file",
                 "write script.py::function, or script.py::Class.method",
             )
+        if path.endswith(NOTEBOOK):
+            raise TargetError(
+                f"{self.text!r} names a function of a notebook; only those of scripts are called",
+                "give the notebook itself, or put the function into a file of its own",
+            )
 
     def describe(self) -> str:
         """Return the target as a user would type it, quoted for a shell."""
@@ -97,6 +108,8 @@ def parse_target(text: str, arguments: Iterable[str] = ()) -> Target:
         kind = "stdin"
     elif "::" in text and not is_file(text):
         kind = "function"
+    elif text.endswith(NOTEBOOK):
+        kind = "notebook"
     return Target(kind, text, tuple(arguments))
 
 
@@ -111,7 +124,9 @@ def missing_file_hint(text: str, error: OSError) -> str:
     if isinstance(error, IsADirectoryError):
         return "give the script itself"
     # A name as typed, for the hint is to be pasted back.
-    beside = [other.name for other in path.parent.glob("*.py")]
+    beside = [
+        other.name for suffix in (".py", NOTEBOOK) for other in path.parent.glob(f"*{suffix}")
+    ]
     nearest = difflib.get_close_matches(path.name, beside, n=1)
     if nearest:
         return f"did you mean {path.with_name(nearest[0])}?"

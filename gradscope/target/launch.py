@@ -24,7 +24,7 @@ from pathlib import Path, PurePath
 from types import CodeType, ModuleType
 from typing import Any
 
-from gradscope.errors import TargetError
+from gradscope.errors import TargetError, ToolMissing
 from gradscope.filesystem import here
 from gradscope.target.cleaning import level_recursion
 from gradscope.target.description import Target, function_in, missing_file_hint
@@ -105,6 +105,25 @@ def _script(target: Target) -> Launch:
     return Launch(main, target.text, _directory_of(path), partial(run_code, vars(main), code))
 
 
+def _notebook(target: Target) -> Launch:
+    # Here: what reads and runs notebooks takes long to import, and few programs are one.
+    from gradscope.target.notebook import read_cells
+
+    path = _absolute(target.text)
+    cells = read_cells(_content(path, target.text), target.text)
+    if importlib.util.find_spec("IPython") is None:
+        raise ToolMissing(
+            "to run a notebook takes IPython, which is not installed",
+            "install it: pip install 'gradscope-torch[notebook]'",
+        )
+    from gradscope.target.shell import run_cells
+
+    main = _main_module(BuiltinImporter)
+    call = partial(run_cells, cells, main, _directory_of(path))
+    # As in Jupyter: modules are found from the current directory, wherever a cell goes.
+    return Launch(main, target.text, "", call)
+
+
 def _module(target: Target) -> Launch:
     main = _main_module(BuiltinImporter)
     # Packages on the way see "-m" in sys.argv[0]; runpy then puts the file's name there.
@@ -181,6 +200,7 @@ def _function(target: Target) -> Launch:
 
 _LAUNCHERS: dict[str, Callable[[Target], Launch]] = {
     "script": _script,
+    "notebook": _notebook,
     "module": _module,
     "code": _code,
     "function": _function,
@@ -243,13 +263,6 @@ def _read_program(path: str, text: str) -> bytes:
     """
     suffixes = PurePath(text.lower()).suffixes
     kinds = suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:]
-    if kinds == [".ipynb"]:
-        _content(path, text)
-        raise TargetError(
-            f"{text} is a notebook, not a Python program",
-            "where it is open: %load_ext gradscope, and %%gradscope doctor above a cell; or make a "
-            f"script of it: jupyter nbconvert --to script {shlex.quote(text)}",
-        )
     if not _DATA.isdisjoint(kinds):
         content = _content(path, text)
         if not _JSON.isdisjoint(kinds) and (".gz" in kinds or b'"gradscope' in content[:_HEAD]):

@@ -58,6 +58,7 @@ class Program:
 
         Raises:
             TargetError: the script is missing, unreadable, or not a script.
+            ToolMissing: what runs such a program is not installed.
         """
         try:
             return cls(target, launch(target), seed)
