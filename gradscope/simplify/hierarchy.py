@@ -13,7 +13,7 @@ from functools import cached_property
 import msgspec
 
 from gradscope.model.report import Graph
-from gradscope.simplify.view import GroupKind
+from gradscope.simplify.view import GroupKind, places_of
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -75,10 +75,7 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def nodes(self) -> list[list[int]]:
         """For every group the nodes directly inside it, ascending."""
-        found: list[list[int]] = [[] for _ in self.groups]
-        for node, group in enumerate(self.owner):
-            found[group].append(node)
-        return found
+        return places_of(self.owner, self.groups)
 
     @cached_property
     def sizes(self) -> list[int]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gradscope.model.report import Graph, Node
-from gradscope.simplify.view import Frame, Item, Link, View
+from gradscope.simplify.view import Frame, Item, Link, View, edges_out
 from gradscope.walks import walk
 from gradscope.words import pattern
 
@@ -291,11 +291,9 @@ class Partition:
 
         # A reader expects operands in the order of the expression: those of a fold as a walk along
         # them comes by; and a node that stands for those of many rounds is one.
-        below: dict[int, list[int]] = {}
-        for edge in reversed(edges):
-            below.setdefault(edge.source, []).append(edge.target)
+        below = [[edges[at].target for at in reversed(some)] for some in edges_out(self.graph)]
         roots = [root.node for root in reversed(self.graph.roots)]
-        met = {node: at for at, node in enumerate(walk(roots, lambda node: below.get(node, ())))}
+        met = {node: at for at, node in enumerate(walk(roots, below.__getitem__))}
 
         def order(link: Link) -> tuple[int, int, int, int]:
             edge, item = edges[link.edges[0]], items[link.source]

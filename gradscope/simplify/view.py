@@ -7,10 +7,13 @@ The tests prove it.  Must not know of gradients or of any output format."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Sized
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
+
+if TYPE_CHECKING:
+    from gradscope.model.report import Graph
 
 GroupKind = Literal[
     "graph", "module", "repeat", "begun", "round", "function", "part", "leaves", "views"
@@ -105,14 +108,27 @@ class View(msgspec.Struct, frozen=True):
 
     def outgoing(self) -> list[list[int]]:
         """For every item the indices of its outgoing links, in the order of their input slots."""
-        return self._links_by(link.source for link in self.links)
+        return places_of((link.source for link in self.links), self.items)
 
     def incoming(self) -> list[list[int]]:
         """For every item the indices of its incoming links."""
-        return self._links_by(link.target for link in self.links)
+        return places_of((link.target for link in self.links), self.items)
 
-    def _links_by(self, ends: Iterable[int]) -> list[list[int]]:
-        rows: list[list[int]] = [[] for _ in self.items]
-        for index, end in enumerate(ends):
-            rows[end].append(index)
-        return rows
+
+def places_of(numbers: Iterable[int], things: Sized) -> list[list[int]]:
+    """For each of some things, which are known by their numbers, the places at which its number
+    stands among these, ascending."""
+    found: list[list[int]] = [[] for _ in range(len(things))]
+    for place, number in enumerate(numbers):
+        found[number].append(place)
+    return found
+
+
+def edges_out(graph: Graph) -> list[list[int]]:
+    """For every node the edges that lead from it, by their numbers."""
+    return places_of((edge.source for edge in graph.edges), graph.nodes)
+
+
+def edges_into(graph: Graph) -> list[list[int]]:
+    """For every node the edges that lead to it, by their numbers."""
+    return places_of((edge.target for edge in graph.edges), graph.nodes)

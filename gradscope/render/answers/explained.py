@@ -21,6 +21,7 @@ from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import cells, shorten, wrapped
 from gradscope.simplify.partition import label_of
+from gradscope.simplify.view import edges_into, edges_out
 from gradscope.words import either, joined, one_line
 
 LABEL = 10
@@ -62,11 +63,8 @@ class Explained(GraphAnswer):
         self.scene = Scene(report, options)
         self.backward: BackwardPass | None = self.scene.backward
         self.leaf_at: dict[int, Leaf] = {leaf.node: leaf for leaf in self.graph.leaves}
-        self.leaving: list[list[int]] = [[] for _ in self.graph.nodes]
-        self.arriving: list[list[int]] = [[] for _ in self.graph.nodes]
-        for number, edge in enumerate(self.graph.edges):
-            self.leaving[edge.source].append(number)
-            self.arriving[edge.target].append(number)
+        self.leaving = edges_out(self.graph)
+        self.arriving = edges_into(self.graph)
 
     # ------------------------------------------------------------------ lookups
 

@@ -102,7 +102,9 @@ def _found(scene: Scene) -> Iterator[Told]:
         yield _hooked(scene)
         return
     rows = [*_in_a_row(scene)]
-    vanishes, grows = _first(scene, _vanished, rows), _first(scene, _grown, rows)
+    vanishes = _first(scene, rows, lambda rounds, _: vanished(rounds))
+    leaving = scene.gradients.leaving
+    grows = _first(scene, rows, lambda rounds, ends: grown(rounds, lambda: leaving({*ends[-1]})))
     lost = [one for one in (_zeros(scene), vanishes, _falls(scene)) if one[0]]
     yield " · ".join(words for words, _ in lost), [mark for _, marks in lost for mark in marks]
     yield _hooked(scene)
@@ -448,26 +450,14 @@ def _in_a_row(scene: Scene) -> Iterator[Row]:
             yield scene.rounds(item), "", item.called or item.rounds
 
 
-Change = Callable[[Scene, list[Round], Sequence[Sequence[int]]], Course | None]
+Change = Callable[[list[Round], Sequence[Sequence[int]]], Course | None]
 
 
-def _vanished(_: Scene, rounds: list[Round], __: Sequence[Sequence[int]]) -> Course | None:
-    """Where next to nothing of a gradient is left."""
-    return vanished(rounds)
-
-
-def _grown(scene: Scene, rounds: list[Round], nodes: Sequence[Sequence[int]]) -> Course | None:
-    """How much a gradient grows, or falls, by what enters the rounds and what leaves the last."""
-    if scene.gradients is None or grown(rounds) is None:
-        return None
-    return grown(rounds, scene.gradients.leaving({*nodes[-1]}))
-
-
-def _first(scene: Scene, change: Change, rows: Iterable[Row]) -> Told:
+def _first(scene: Scene, rows: Iterable[Row], change: Change) -> Told:
     """The first sentence on modules or rounds of which each gets its gradient by way of the one
     before, and which do not stand side by side, as heads."""
     for rounds, name, nodes in rows:
-        found = change(scene, rounds, nodes)
+        found = change(rounds, nodes)
         if found is None or _is_apart(scene.graph, nodes):
             continue
         mark = _at_round(scene, found, nodes)
