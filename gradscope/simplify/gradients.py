@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gradscope.model.invariants import differences
 from gradscope.model.plain import Number, number
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Graph, Node, State
-from gradscope.simplify.view import Frame, Item, Link, View, edges_into, edges_out
+from gradscope.simplify.view import Item, Link, View, edges_into, edges_out
 
 if TYPE_CHECKING:
     from gradscope.simplify.hierarchy import Group, Hierarchy
@@ -163,7 +163,7 @@ class ViewGradients(Sums):
         super().__init__(graph, backward)
         self.view = view
         # With each item, so that no other gets its number.
-        self._rounds: dict[int, tuple[Item | Frame, list[GradientInfo]]] = {}
+        self._rounds: dict[int, tuple[Item, list[GradientInfo]]] = {}
         self._incoming = view.incoming()
         self._leaf_positions = {leaf.node: index for index, leaf in enumerate(graph.leaves)}
         self._seeds: dict[int, list[int]] = {}
@@ -241,7 +241,7 @@ class ViewGradients(Sums):
         if item.template is not None:
             return middle(self.rounds(item))
         if item.kind == "round" and item.called:
-            return self.crossing(set(item.called[0]))
+            return self.crossing(set(item.called))
         return combine(self.entering_parts(item))
 
     def entering_parts(self, item: Item) -> list[GradientInfo]:
@@ -250,12 +250,12 @@ class ViewGradients(Sums):
         inside = set(item.members) if item.folded else set()
         return [part for place in self.arrivals(item) for part in self._outside(place, inside)]
 
-    def rounds(self, item: Item | Frame) -> list[GradientInfo]:
+    def rounds(self, item: Item) -> list[GradientInfo]:
         """The gradient that enters each round of a repeat, in the order of its rounds; of a round
         that is called by a module what enters that."""
         # A verdict asks for them, its head does, and the row.
         if id(item) not in self._rounds:
-            found = [self.crossing(set(nodes)) for nodes in item.called or item.rounds]
+            found = [self.crossing(set(one.entered)) for one in item.rounds]
             self._rounds[id(item)] = item, found
         return self._rounds[id(item)][1]
 

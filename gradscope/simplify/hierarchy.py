@@ -131,12 +131,6 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
         count = len(titles) or len(self.rounds(repeat))
         return [f"round {number}" for number in range(count, 0, -1)]
 
-    def called(self, repeat: int) -> list[list[int]]:
-        """For each round, in the same order, the nodes of the module that it is called by; all of
-        its nodes where it is called by its number."""
-        rounds = self.flat(repeat)
-        return [self.named(group) or self.inside(group) for group in rounds] or self.rounds(repeat)
-
     def named(self, group: int) -> list[int]:
         """The nodes of the module that a round is called by; none where it is called by its number,
         and of other groups."""

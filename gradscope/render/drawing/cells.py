@@ -270,7 +270,9 @@ class Cells:
             note = frame(scene, template)
             lead, title = f"{row.lead}{self.glyphs.opened} ", f"{note.title}  "
             room = scene.options.width - cells(lead + title) - FEWEST_CELLS
-            return [self._across(lead, note, title + self._mark(self.marks.of(template), room))]
+            return [
+                self._across(lead, note, title + self._mark(self.marks.of_frame(template), room))
+            ]
         infos = self._by_rounds(row, item, scene.gradients)
         if row.kind == "reference" and len(infos) == 1:
             # From outside one of the rounds is meant.

@@ -23,7 +23,7 @@ from gradscope.render.options import Mark, Overlay
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Part
 from gradscope.simplify.gradients import ViewGradients
-from gradscope.simplify.view import Frame, Item
+from gradscope.simplify.view import Item
 from gradscope.words import count
 
 RANGE = "\u2013"
@@ -63,10 +63,10 @@ def residual_of_each(scene: Scene, item: Item) -> list[float | None]:
     gradients = scene.gradients
     if gradients is None:
         return []
-    places: list[tuple[int, int]] = [(nodes[0], 0) for nodes in item.rounds if nodes]
+    places: list[tuple[int, int]] = [(one.nodes[0], 0) for one in item.rounds]
     if item.folded:
-        each = [gradients.entered({*nodes}) for nodes in item.rounds]
-        places = [one[0] for one in each] if all(len(one) == 1 for one in each) else []
+        each = [gradients.entered({*one.nodes}) for one in item.rounds]
+        places = [some[0] for some in each] if all(len(some) == 1 for some in each) else []
     return [*starmap(gradients.residual, places)]
 
 
@@ -232,7 +232,7 @@ def _to_next_round(scene: Scene, item: Item, gradients: ViewGradients | None) ->
     return [Note(remark=remark, across=True)]
 
 
-def frame(scene: Scene, template: Frame) -> Note:
+def frame(scene: Scene, template: Item) -> Note:
     """The head of what is drawn once for all rounds of a repeat."""
     rounds = tuple(scene.rounds(template))
     kind = template.type if template.type != template.title else ""

@@ -44,7 +44,7 @@ from gradscope.render.words import numbers
 from gradscope.render.words.text import BADGES, shorten
 from gradscope.simplify.gradients import middle
 from gradscope.simplify.partition import label_of
-from gradscope.simplify.view import Frame, Item, Link
+from gradscope.simplify.view import Item, Link
 from gradscope.words import count, one_line, pattern
 
 TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
@@ -243,7 +243,7 @@ class Labels:
         lines.append(text(short(scene.cut(item.members)), GREY, 10))
         return box([*lines, *self._strip(rounds_of)])
 
-    def frame(self, template: Frame) -> str:
+    def frame(self, template: Item) -> str:
         """The head of a repeat that is drawn once: its name, how often, and a bar for every
         round."""
         head = text(short(template.title, keep_end=True), bold=True)
@@ -251,7 +251,7 @@ class Labels:
             head += text(f"  {short(template.type)}", GREY, 10)
         head += text(f"  ×{template.count:,}", TEAL, 12, bold=True)
         head += text(self.scene.never_called(template), INK, 10)
-        if spot := self.marks.of(template):
+        if spot := self.marks.of_frame(template):
             words = f"  {BADGES[spot.severity]} {spot.words}"
             head += text(words, BADGE_INKS[spot.severity], bold=True)
         return box([head, *self._strip(self.scene.rounds(template))], left=True)

@@ -159,8 +159,8 @@ def _by_rounds(view: View, order: list[int]) -> Iterator[int]:
             yield from item.members
         elif item.template not in met:
             met.add(item.template)
-            for nodes in view.templates[item.template].rounds:
-                yield from nodes
+            for one in view.templates[item.template].rounds:
+                yield from one.nodes
 
 
 class LeafTable(Writer):

@@ -30,7 +30,7 @@ from gradscope.render.drawing.scene import MOST_NAMED, Scene
 from gradscope.render.words.numbers import number
 from gradscope.render.words.text import BADGES, worst
 from gradscope.simplify import Folding
-from gradscope.simplify.view import Frame, Item
+from gradscope.simplify.view import Item
 from gradscope.words import count, listed, pattern
 
 if TYPE_CHECKING:
@@ -138,12 +138,13 @@ class Marks:
         """Leaves say themselves what becomes of their gradients, and closed modules of theirs."""
         return [spot for spot in self.spots if spot.node >= 0 and not spot.leaf]
 
-    def of(self, item: Item | Frame) -> Spot | None:
-        """The worst in an item, or of the rounds of what is drawn once for all."""
-        if isinstance(item, Frame):
-            nodes = {node for some in item.rounds for node in some} if self._drawn else set()
-            found = (spot for spot in self._drawn if spot.is_round and spot.node in nodes)
-            return next(found, None)
+    def of_frame(self, frame: Item) -> Spot | None:
+        """The worst of the rounds of what is drawn once for all."""
+        found = (spot for spot in self._drawn if spot.is_round and spot.node in frame.members)
+        return next(found, None)
+
+    def of(self, item: Item) -> Spot | None:
+        """The worst in an item."""
         inside = {*item.members} if self.spots else set()
         # What stands for many rounds is in a frame, which says what is meant of a round.
         own = (spot for spot in self._drawn if item.template is None or not spot.is_round)
@@ -444,10 +445,10 @@ def _in_a_row(scene: Scene) -> Iterator[Row]:
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
         if frame.carried and len(rounds) >= FEWEST_BLOCKS:
-            yield rounds, visible(frame.title), frame.called or frame.rounds
+            yield rounds, visible(frame.title), [one.entered for one in frame.rounds]
     for item in scene.view.items:
         if item.template is None and item.rounds:
-            yield scene.rounds(item), "", item.called or item.rounds
+            yield scene.rounds(item), "", [one.entered for one in item.rounds]
 
 
 Change = Callable[[list[Round], Sequence[Sequence[int]]], Course | None]
