@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from gradscope.escaping import visible
-from gradscope.model.explanation import ChainStep, End, Explanation, Local, Term
+from gradscope.model.explanation import End, Explanation, Local, Term
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
 from gradscope.notation.operands import bracketed, names_in
@@ -67,11 +67,6 @@ class Explained(GraphAnswer):
         self.arriving = edges_into(self.graph)
 
     # ------------------------------------------------------------------ lookups
-
-    @cached_property
-    def steps(self) -> dict[int, ChainStep]:
-        """The steps by their nodes."""
-        return {step.node: step for step in self.answer.steps}
 
     @cached_property
     def locals(self) -> dict[tuple[int, int], Local]:

@@ -36,7 +36,7 @@ from gradscope.render.drawing.scale import (
     span,
     strip,
 )
-from gradscope.render.drawing.scene import Scene, state_word
+from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.verdict import Marks, Spot
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Cell, Column, Part, Parts, parts
@@ -526,14 +526,10 @@ class Cells:
         if info is None:
             return ["", "", ""]
         glyphs = self.glyphs
-        word = state_word(info, glyphs.silent, glyphs.bad)
-        values = self.scene.values(info, tensor.shape if tensor else None)
-        bad = info.state == "non-finite"
+        text = self.scene.told(info, tensor, glyphs.silent, glyphs.bad)
         ink = self.scene.scale.ink(info)
-        # The sign says it even where neither colour nor the word nan is noticed.
-        text = f"{glyphs.bad} {values}" if bad and values else word or values or ""
         return [
-            Part(text, BAD_INK if bad else ""),
+            Part(text, BAD_INK if info.state == "non-finite" else ""),
             size_cell(info, glyphs, ink),
             Part(self._bar(info), ink),
         ]

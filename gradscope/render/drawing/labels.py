@@ -33,8 +33,7 @@ from gradscope.render.drawing.scale import (
     exceptions,
     extremes,
     heights,
-    odd,
-    span,
+    sizes,
     tint,
 )
 from gradscope.render.drawing.scale import short as path_end
@@ -98,6 +97,10 @@ def short(words: str, keep_end: bool = False) -> str:
     return shorten(visible(words), LONGEST, "…", keep_end)
 
 
+def _sizes(infos: list[GradientInfo]) -> str:
+    return sizes(infos, "✖", "‖g‖ ")
+
+
 class Labels:
     """The labels of one scene."""
 
@@ -107,13 +110,7 @@ class Labels:
 
     def gradient(self, info: GradientInfo, tensor: TensorInfo | None) -> str:
         """A gradient in a word: its numbers, its norm, or its state; plain text."""
-        word = state_word(info, "∅", "✖")
-        values = self.scene.values(info, tensor.shape if tensor else None)
-        if info.state == "non-finite" and values:
-            return f"✖ {values}"
-        if word:
-            return word
-        return values or self.norm(info)
+        return self.scene.told(info, tensor, "∅", "✖") or self.norm(info)
 
     def norm(self, info: GradientInfo) -> str:
         """``‖g‖ 1.5``, or "" where there is no number."""
@@ -134,7 +131,7 @@ class Labels:
         head += self._value(tensor)
         facts = [numbers.shape(tensor.shape) if tensor else "", scene.source(item)]
         rounds = self.by_rounds(item)
-        facts.append(self.range(rounds) if rounds else self._size(info))
+        facts.append(_sizes(rounds) if rounds else self._size(info))
         saved = ", ".join(name for name, _ in node.saved) if scene.options.saved else ""
         # Kept out of the first line, which is all that is read at a distance.
         met = self._meeting(item)
@@ -165,7 +162,7 @@ class Labels:
         head += self._value(tensor)
         rounds = self.by_rounds(item)
         if rounds:
-            return box([head, text(f"grad {self.range(rounds)}", INK, 10), *self._bars(rounds)])
+            return box([head, text(f"grad {_sizes(rounds)}", INK, 10), *self._bars(rounds)])
         if info is None:
             return box([head, self._sides(item)])
         total = self.gradient(info, tensor)
@@ -226,7 +223,7 @@ class Labels:
         inside = text(short(words), TEAL, 10) + self._times(item)
         facts = [scene.operations_of_rounds(item), scene.source(item), scene.parameters(item)]
         rounds = self.by_rounds(item)
-        sizes = [self.range(rounds)] if rounds else []
+        sizes = [_sizes(rounds)] if rounds else []
         if item.kind == "module" and item.label:
             # Below the words of its call, which are long.
             facts, sizes = [], [scene.operations(item), *facts, *sizes]
@@ -255,12 +252,6 @@ class Labels:
             words = f"  {BADGES[spot.severity]} {spot.words}"
             head += text(words, BADGE_INKS[spot.severity], bold=True)
         return box([head, *self._strip(self.scene.rounds(template))], left=True)
-
-    def range(self, infos: list[GradientInfo]) -> str:
-        """The gradients of several rounds in a word: those without a size, and the sizes of the
-        others; plain text."""
-        sizes = span(infos)
-        return " · ".join(filter(None, [odd(infos, "✖"), f"‖g‖ {sizes}" if sizes else ""]))
 
     def _meeting(self, item: Item) -> list[Line]:
         """Words on gradients that meet in an item, and bars: how much came through the skip, how
@@ -473,9 +464,7 @@ class Arrows:
         """The same for an arrow that stands for one in every round."""
         gradients = self.scene.gradients
         infos = gradients.link_by_rounds(link) if gradients else []
-        words = (
-            " · ".join(filter(None, (self.scene.turns(link), self.labels.range(infos)))) + bundled
-        )
+        words = " · ".join(filter(None, (self.scene.turns(link), _sizes(infos)))) + bundled
         if any(info.state == "non-finite" for info in infos):
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
         pen = self._pen(middle(infos))

@@ -297,6 +297,12 @@ def span(infos: Sequence[GradientInfo]) -> str:
     return "\u2013".join(dict.fromkeys(words))
 
 
+def sizes(infos: Sequence[GradientInfo], bad: str, lead: str = "") -> str:
+    """How many gradients have no size to compare, and after ``lead`` the range of the others."""
+    known = span(infos)
+    return " · ".join(filter(None, (odd(infos, bad), known and f"{lead}{known}")))
+
+
 _STATES = {
     "non-finite": "✖ not finite",
     "zero": "0",

@@ -332,6 +332,14 @@ class Scene:
         room = None if small else max(self.options.width // 3, 24)
         return numbers.tensor(info.values, sizes or (size,) * (size != 1), info.dtype, room)
 
+    def told(self, info: GradientInfo, tensor: TensorInfo | None, silent: str, bad: str) -> str:
+        """A gradient of a tensor: its numbers if they are known, else its state in a word."""
+        values = self.values(info, tensor.shape if tensor else None) or ""
+        # The sign says it even where neither colour nor the word nan is noticed.
+        if values and info.state == "non-finite":
+            return f"{bad} {values}"
+        return state_word(info, silent, bad) or values
+
     @cached_property
     def factors(self) -> dict[int, str]:
         """Where the report explains, for each edge the local derivative that its gradient was
