@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from heapq import nlargest
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradscope.model.invariants import differences
@@ -164,11 +164,8 @@ class ViewGradients(Sums):
         self.view = view
         # With each item, so that no other gets its number.
         self._rounds: dict[int, tuple[Item, list[GradientInfo]]] = {}
-        self._incoming = view.incoming()
+        self._arrivals: dict[int, tuple[Item, dict[tuple[int, int], int]]] = {}
         self._leaf_positions = {leaf.node: index for index, leaf in enumerate(graph.leaves)}
-        self._seeds: dict[int, list[int]] = {}
-        for index, item in enumerate(view.roots):
-            self._seeds.setdefault(item, []).append(index)
 
     def link(self, link: Link) -> GradientInfo:
         """What flows along a link: its edge's gradient, or that of its edges together."""
@@ -223,16 +220,9 @@ class ViewGradients(Sums):
     def arrivals(self, item: Item) -> dict[tuple[int, int], int]:
         """Where gradients enter an item: (node, output), and how many edges and seeds lead
         there."""
-        links = (self.view.links[index] for index in self._incoming[item.id])
-        into: Iterable[int] = chain.from_iterable(link.edges for link in links)
-        if item.kind == "leaf":
-            # A link into it may show what arrives at an operation before it.
-            into = chain.from_iterable(self._edges_into[node] for node in item.members)
-        edges = (self.graph.edges[edge] for edge in into)
-        roots = (self.graph.roots[index] for index in self._seeds.get(item.id, ()))
-        found = Counter((edge.target, edge.output) for edge in edges)
-        found.update((root.node, root.output) for root in roots)
-        return found
+        if id(item) not in self._arrivals:
+            self._arrivals[id(item)] = item, self.entered({*item.members})
+        return self._arrivals[id(item)][1]
 
     def entering(self, item: Item) -> GradientInfo:
         """The gradient that enters an item: what comes from outside to all places where edges lead
@@ -312,16 +302,13 @@ class ViewGradients(Sums):
         many = len(self.entering_parts(item))
         return many if many > 1 else 0
 
-    def entered(self, nodes: set[int]) -> list[tuple[int, int]]:
-        """Where gradients enter these nodes from others, or from outside: (node, output)."""
-        places = {
-            (node, self.graph.edges[edge].output)
-            for node in sorted(nodes)
-            for edge in self._edges_into[node]
-            if self.graph.edges[edge].source not in nodes
-        }
-        places |= {(root.node, root.output) for root in self.graph.roots if root.node in nodes}
-        return sorted(places)
+    def entered(self, nodes: set[int]) -> dict[tuple[int, int], int]:
+        """Where gradients enter these nodes from others, or from outside: (node, output), and how
+        many edges and seeds lead there."""
+        into = (self.graph.edges[at] for node in sorted(nodes) for at in self._edges_into[node])
+        found = Counter((one.target, one.output) for one in into if one.source not in nodes)
+        found.update((one.node, one.output) for one in self.graph.roots if one.node in nodes)
+        return found
 
     def parameters(self, nodes: Iterable[int]) -> GradientInfo | None:
         """The gradients of the leaves among some nodes, or None if there are none."""
