@@ -33,9 +33,10 @@ class Partition:
     """What every node is drawn in.  A node alone is the group of its own id; closed groups of the
     hierarchy have keys above all nodes."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, kept: Set[int]) -> None:
+        """``kept``: the nodes that are drawn."""
         self.graph = graph
-        self.group = list(range(len(graph.nodes)))
+        self.group = [node if node in kept else LEFT_OUT for node in range(len(graph.nodes))]
         self.folds: dict[int, Group] = {}
         self.templates: list[Template] = []
         self.drawn: dict[int, int] = {}
@@ -97,11 +98,6 @@ class Partition:
                 self.folds[above + closed.id] = closed
         # Before cycles are looked for: what stands alone again cannot be on one.
         self.dissolve(self._single_folds())
-
-    def leave_out(self, nodes: Iterable[int]) -> None:
-        """Take nodes out of the drawing."""
-        for node in nodes:
-            self.group[node] = LEFT_OUT
 
     def kept_nodes(self) -> list[int]:
         """The nodes that are drawn, ascending."""

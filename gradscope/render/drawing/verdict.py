@@ -213,10 +213,10 @@ class Marks:
 
 def _turn(scene: Scene) -> list[Spot]:
     """The one that makes NaN or infinity, or at which the gradient falls or grows at once."""
-    badges = scene.blame.badges.items()
-    lines = {node: scene.graph.nodes[node].line for node, _ in badges}
-    words = scene.blame.words()
-    return [Spot(n, bad, words, -1 if (at := lines[n]) is None else at) for n, bad in badges]
+    if scene.blame.turn is None:
+        return []
+    line = scene.graph.nodes[scene.blame.turn.node].line
+    return [Spot(*scene.blame.turn, -1 if line is None else line)]
 
 
 def _not_called(scene: Scene) -> str:
