@@ -3,14 +3,13 @@ along the order of backward, in a few rows; and where gradients meet: how much o
 node came through a skip, and how much of it cancels.
 
 What is drawn as one thing may stand for many: its gradient is that of its members taken together,
-as if they were one long vector. The rows have the same numbers as the page's river
+as if they were one long vector. The rows have the medians of the page's river
 (``web/src/profile.js``). Must not know how numbers are written or drawn.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from heapq import nlargest
@@ -306,8 +305,11 @@ class ViewGradients(Sums):
         """Where gradients enter these nodes from others, or from outside: (node, output), and how
         many edges and seeds lead there."""
         into = (self.graph.edges[at] for node in sorted(nodes) for at in self._edges_into[node])
-        found = Counter((one.target, one.output) for one in into if one.source not in nodes)
-        found.update((one.node, one.output) for one in self.graph.roots if one.node in nodes)
+        places = [(one.target, one.output) for one in into if one.source not in nodes]
+        places += [(one.node, one.output) for one in self.graph.roots if one.node in nodes]
+        found = dict.fromkeys(places, 0)
+        for place in places:
+            found[place] += 1
         return found
 
     def parameters(self, nodes: Iterable[int]) -> GradientInfo | None:

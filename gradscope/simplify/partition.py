@@ -277,9 +277,10 @@ class Partition:
 
         # A reader expects operands in the order of the expression: those of a fold as a walk along
         # them comes by; and a node that stands for those of many rounds is one.
-        below = [[edges[at].target for at in reversed(some)] for some in edges_out(self.graph)]
+        out = edges_out(self.graph)
         roots = [root.node for root in reversed(self.graph.roots)]
-        met = {node: at for at, node in enumerate(walk(roots, below.__getitem__))}
+        ways = walk(roots, lambda node: [edges[at].target for at in reversed(out[node])])
+        met = {node: at for at, node in enumerate(ways)}
 
         def order(link: Link) -> tuple[int, int, int, int]:
             edge, item = edges[link.edges[0]], items[link.source]
@@ -292,7 +293,8 @@ class Partition:
 
 
 def _round(name: str, nodes: Sequence[int], named: set[int]) -> ItemRound:
-    return ItemRound(name, tuple(nodes), tuple(node for node in nodes if node in named))
+    called = tuple(node for node in nodes if node in named) if named else ()
+    return ItemRound(name, tuple(nodes), called)
 
 
 def label_of(graph: Graph, node: Node) -> str:
