@@ -115,7 +115,7 @@ def test_every_node_is_reached_by_opening_what_is_closed(name: str) -> None:
             assert largest(finer, title) < largest(view, title), title
             waiting.append(finer)
         # What is drawn once is reached round by round.
-        for name in {name for frame in view.templates for name in frame.round_names} - seen:
+        for name in {one.name for frame in view.templates for one in frame.rounds} - seen:
             seen.add(name)
             waiting.append(simplify(graph, Folding(focus=name, all=True)))
     assert len(alone) == len(graph.nodes)
@@ -220,11 +220,11 @@ def test_members_of_a_repeat_have_their_names_and_their_own_gradients(session: S
     report = session.look_at(str(path))
     frames = simplify(report.graph, Folding(focus="layers.1")).templates
     (experts,) = [one for one in frames if one.title.endswith("experts.*")]
-    numbers = (7, 6, 5, 4, 3, 1, 0)
-    assert experts.round_names == tuple(f"layers.1.experts.{number}" for number in numbers)
+    numbers, names = (7, 6, 5, 4, 3, 1, 0), [one.name for one in experts.rounds]
+    assert names == [f"layers.1.experts.{number}" for number in numbers]
     folded = simplify(report.graph, Folding(focus="layers.1"))
     infos = ViewGradients(report.graph, report.passes[0], folded).rounds(experts)
-    for name, info in zip(experts.round_names, infos, strict=True):
+    for name, info in zip(names, infos, strict=True):
         assert info.norm == pytest.approx(arrived[name], rel=1e-5), name
 
     text = session.cli("backward", "--width", "200", str(path)).out
@@ -316,7 +316,7 @@ def lines_run(operations: int) -> int:
     finally:
         sys.settrace(before)
     closed = next(item for item in view.items if item.title == "experts.2")
-    assert [len(nodes) for nodes in closed.called] == [operations]
+    assert len(closed.called) == operations
     return lines
 
 
@@ -406,7 +406,7 @@ def test_rounds_are_counted_as_the_program_counts_them(
         view = simplify(graph, folding)
         prove(view, graph)
         (others,) = [item for item in view.items if item.kind == "repeat"]
-        assert others.round_names == tuple(f"round {number}" for number in range(7, first - 1, -1))
+        assert [one.name[-1] for one in others.rounds] == [*"7654321"[: 8 - first]]
         assert [item.title for item in view.items if item.kind == "begun"][::-1] == titles
     # In a picture the weights of several boxes are one, or their arrows would cross.
     assert [one.title for one in view.items if one.kind == "leaves"] == ["shared"] * (first == 3)

@@ -66,7 +66,7 @@ def test_what_adds_up_on_a_link_is_all_that_enters(case: str, folding: Folding) 
         for link in filter(gradients.adds_up, view.links):
             target = view.items[link.target]
             is_once = target.template is not None
-            inside = {*(target.rounds[0] if is_once else target.members)}
+            inside = {*(target.rounds[0].nodes if is_once else target.members)}
             edges = enumerate(graph.edges)
             into = {at for at, edge in edges if edge.target in inside and edge.source not in inside}
             # A link straight to a parameter has what turns that behind it.
@@ -83,15 +83,15 @@ def test_equal_blocks_are_drawn_once_with_every_round(layers: int) -> None:
     prove(view, graph)
     (blocks,) = view.templates
     assert (blocks.title, blocks.type, blocks.count) == ("gpt.h.*", "Block", layers)
-    assert blocks.round_names == tuple(f"gpt.h.{i}" for i in range(layers - 1, -1, -1))
+    assert [one.name for one in blocks.rounds] == [f"gpt.h.{i}" for i in reversed(range(layers))]
     drawn = [item for item in view.items if item.template == 0]
     assert [item.title for item in drawn if item.folded] == [
         f"gpt.h.*.{name}" for name in ("mlp", "ln_mlp", "attn", "ln_attn")
     ]
     for item in drawn:
         assert len(item.rounds) == layers
-        assert sorted(node for nodes in item.rounds for node in nodes) == list(item.members)
-    inside = sum(len(nodes) for nodes in blocks.rounds)
+        assert sorted(node for one in item.rounds for node in one.nodes) == list(item.members)
+    inside = sum(len(one.nodes) for one in blocks.rounds)
     assert inside == sum(len(item.members) for item in drawn)
 
 
@@ -369,7 +369,7 @@ def pieces(report: Report, item: Item) -> int:
     """In how many parts between which nothing flows an item falls; equal places of the rounds of a
     repeat are one."""
     ops = [node for node in item.members if report.graph.nodes[node].kind != "leaf"]
-    rounds = [[node for node in one if node in ops] for one in item.rounds] or [ops]
+    rounds = [[node for node in one.nodes if node in ops] for one in item.rounds] or [ops]
     standing = {node: rounds[0][at] for one in rounds for at, node in enumerate(one)}
     joined = {node: {node} for node in rounds[0]}
     for edge in report.graph.edges:

@@ -23,19 +23,18 @@ class UnknownLeaf(GradscopeError):
     """No leaf has the name asked for."""
 
 
-def restrict(part: Partition, name: str) -> int:
-    """Leave out every node that is on no path from a root to the leaf, but for the roots, and
-    return the leaf's node.
+def on_ways(graph: Graph, name: str | None) -> tuple[set[int], int | None]:
+    """The nodes on the ways from the roots to the leaf of this name, and the leaf's own; all nodes
+    for None.
 
     Raises:
         UnknownLeaf: naming the leaves there are, nearest first.
     """
-    graph = part.graph
-    leaf = leaf_called(graph, name)
-    ways = (graph.edges[number] for number in graph.edges_to({leaf.node: 0}))
-    kept = {leaf.node, *(root.node for root in graph.roots), *(edge.source for edge in ways)}
-    part.leave_out({*range(len(graph.nodes))} - kept)
-    return leaf.node
+    if name is None:
+        return {*range(len(graph.nodes))}, None
+    leaf = leaf_called(graph, name).node
+    ways = (graph.edges[number] for number in graph.edges_to({leaf: 0}))
+    return {leaf, *(root.node for root in graph.roots), *(edge.source for edge in ways)}, leaf
 
 
 def leaf_called(graph: Graph, name: str) -> Leaf:
@@ -65,8 +64,8 @@ def simplify(graph: Graph, folding: Folding | None = None) -> View:
         UnknownFocus: if ``folding.focus`` matches nothing.
     """
     folding = folding or Folding()
-    part = Partition(graph)
-    keep = None if folding.path is None else restrict(part, folding.path)
+    kept, keep = on_ways(graph, folding.path)
+    part = Partition(graph, kept)
     if folding.focus is None and (folding.all or _has_no_groups(graph)):
         view, is_whole = part.view(), folding.all or not folding.at_once
         return view if is_whole else straight_to_leaves(view, graph, folding.told)
@@ -88,9 +87,7 @@ def meant(graph: Graph, folding: Folding) -> set[int]:
         UnknownLeaf: if ``folding.path`` names none.
         UnknownFocus: if ``folding.focus`` matches nothing.
     """
-    part = Partition(graph)
-    keep = None if folding.path is None else restrict(part, folding.path)
-    kept = set(part.kept_nodes())
+    kept, keep = on_ways(graph, folding.path)
     if folding.focus is None:
         return kept
     from gradscope.simplify.folding import focused

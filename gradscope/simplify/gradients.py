@@ -3,24 +3,23 @@ along the order of backward, in a few rows; and where gradients meet: how much o
 node came through a skip, and how much of it cancels.
 
 What is drawn as one thing may stand for many: its gradient is that of its members taken together,
-as if they were one long vector. The rows have the same numbers as the page's river
+as if they were one long vector. The rows have the medians of the page's river
 (``web/src/profile.js``). Must not know how numbers are written or drawn.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from heapq import nlargest
-from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradscope.model.invariants import differences
 from gradscope.model.plain import Number, number
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Graph, Node, State
-from gradscope.simplify.view import Frame, Item, Link, View
+from gradscope.simplify.view import Item, Link, View, edges_into, edges_out
 
 if TYPE_CHECKING:
     from gradscope.simplify.hierarchy import Group, Hierarchy
@@ -94,7 +93,7 @@ class Sums:
     def residual(self, node: int, output: int = 0) -> float | None:
         """How much of what arrives there came through a skip: its share of Σ ‖gᵢ‖, where one part
         comes straight from an addition and all others through what was added; else None."""
-        known = ((self.graph.edges[number], number) for number in self._edges_into.get(node, ()))
+        known = ((self.graph.edges[number], number) for number in self._edges_into[node])
         edges = {edge.source: number for edge, number in known if edge.output == output}
         start = min((s for s in edges if self.graph.nodes[s].short_op == "Add"), default=None)
         if start is None or not 1 < len(edges) <= MOST_PARTS or node in self._altered:
@@ -113,7 +112,7 @@ class Sums:
         """Whether a gradient comes to a node from another; not where the way is too long."""
         waiting, seen = [node], {node}
         for one in waiting:
-            above = {self.graph.edges[number].source for number in self._edges_into.get(one, ())}
+            above = {self.graph.edges[number].source for number in self._edges_into[one]}
             if start in above or len(waiting) > LONGEST_BRANCH:
                 return start in above
             # Who is above has a lower number, so nothing beyond the start leads back to it.
@@ -136,8 +135,8 @@ class Sums:
         return found | {(node, 0) for node in self.backward.altered if node not in known}
 
     @cached_property
-    def _edges_into(self) -> dict[int, list[int]]:
-        return _edges_of(self.graph, "target")
+    def _edges_into(self) -> list[list[int]]:
+        return edges_into(self.graph)
 
     @cached_property
     def _arrived(self) -> dict[tuple[int, int], list[int]]:
@@ -163,12 +162,9 @@ class ViewGradients(Sums):
         super().__init__(graph, backward)
         self.view = view
         # With each item, so that no other gets its number.
-        self._rounds: dict[int, tuple[Item | Frame, list[GradientInfo]]] = {}
-        self._incoming = view.incoming()
+        self._rounds: dict[int, tuple[Item, list[GradientInfo]]] = {}
+        self._arrivals: dict[int, tuple[Item, dict[tuple[int, int], int]]] = {}
         self._leaf_positions = {leaf.node: index for index, leaf in enumerate(graph.leaves)}
-        self._seeds: dict[int, list[int]] = {}
-        for index, item in enumerate(view.roots):
-            self._seeds.setdefault(item, []).append(index)
 
     def link(self, link: Link) -> GradientInfo:
         """What flows along a link: its edge's gradient, or that of its edges together."""
@@ -223,16 +219,9 @@ class ViewGradients(Sums):
     def arrivals(self, item: Item) -> dict[tuple[int, int], int]:
         """Where gradients enter an item: (node, output), and how many edges and seeds lead
         there."""
-        links = (self.view.links[index] for index in self._incoming[item.id])
-        into: Iterable[int] = chain.from_iterable(link.edges for link in links)
-        if item.kind == "leaf":
-            # A link into it may show what arrives at an operation before it.
-            into = chain.from_iterable(self._edges_into.get(node, ()) for node in item.members)
-        edges = (self.graph.edges[edge] for edge in into)
-        roots = (self.graph.roots[index] for index in self._seeds.get(item.id, ()))
-        found = Counter((edge.target, edge.output) for edge in edges)
-        found.update((root.node, root.output) for root in roots)
-        return found
+        if id(item) not in self._arrivals:
+            self._arrivals[id(item)] = item, self.entered({*item.members})
+        return self._arrivals[id(item)][1]
 
     def entering(self, item: Item) -> GradientInfo:
         """The gradient that enters an item: what comes from outside to all places where edges lead
@@ -241,7 +230,7 @@ class ViewGradients(Sums):
         if item.template is not None:
             return middle(self.rounds(item))
         if item.kind == "round" and item.called:
-            return self.crossing(set(item.called[0]))
+            return self.crossing(set(item.called))
         return combine(self.entering_parts(item))
 
     def entering_parts(self, item: Item) -> list[GradientInfo]:
@@ -250,12 +239,12 @@ class ViewGradients(Sums):
         inside = set(item.members) if item.folded else set()
         return [part for place in self.arrivals(item) for part in self._outside(place, inside)]
 
-    def rounds(self, item: Item | Frame) -> list[GradientInfo]:
+    def rounds(self, item: Item) -> list[GradientInfo]:
         """The gradient that enters each round of a repeat, in the order of its rounds; of a round
         that is called by a module what enters that."""
         # A verdict asks for them, its head does, and the row.
         if id(item) not in self._rounds:
-            found = [self.crossing(set(nodes)) for nodes in item.called or item.rounds]
+            found = [self.crossing(set(one.entered)) for one in item.rounds]
             self._rounds[id(item)] = item, found
         return self._rounds[id(item)][1]
 
@@ -296,7 +285,7 @@ class ViewGradients(Sums):
         """What comes to an output of a node, without what others of these nodes send there."""
         node, output = place
         edges = self.graph.edges
-        into = [edge for edge in self._edges_into.get(node, ()) if edges[edge].output == output]
+        into = [edge for edge in self._edges_into[node] if edges[edge].output == output]
         outside = [edge for edge in into if edges[edge].source not in nodes]
         if len(outside) == len(into):
             return [self.backward.at(node, output)]
@@ -312,16 +301,16 @@ class ViewGradients(Sums):
         many = len(self.entering_parts(item))
         return many if many > 1 else 0
 
-    def entered(self, nodes: set[int]) -> list[tuple[int, int]]:
-        """Where gradients enter these nodes from others, or from outside: (node, output)."""
-        places = {
-            (node, self.graph.edges[edge].output)
-            for node in sorted(nodes)
-            for edge in self._edges_into.get(node, ())
-            if self.graph.edges[edge].source not in nodes
-        }
-        places |= {(root.node, root.output) for root in self.graph.roots if root.node in nodes}
-        return sorted(places)
+    def entered(self, nodes: set[int]) -> dict[tuple[int, int], int]:
+        """Where gradients enter these nodes from others, or from outside: (node, output), and how
+        many edges and seeds lead there."""
+        into = (self.graph.edges[at] for node in sorted(nodes) for at in self._edges_into[node])
+        places = [(one.target, one.output) for one in into if one.source not in nodes]
+        places += [(one.node, one.output) for one in self.graph.roots if one.node in nodes]
+        found = dict.fromkeys(places, 0)
+        for place in places:
+            found[place] += 1
+        return found
 
     def parameters(self, nodes: Iterable[int]) -> GradientInfo | None:
         """The gradients of the leaves among some nodes, or None if there are none."""
@@ -454,17 +443,15 @@ def fall(graph: Graph, backward: BackwardPass) -> Fall | None:
     """The first such operation; None where there are several roots or none is one."""
     if len(graph.roots) != 1:
         return None
-    below: dict[int, list[int]] = {}
-    for index, edge in enumerate(graph.edges):
-        below.setdefault(edge.source, []).append(index)
-    edges = below.get(graph.roots[0].node, [])
+    below = edges_out(graph)
+    edges = below[graph.roots[0].node]
     while len(edges) == 1:
         edge = graph.edges[edges[0]]
         came, left = backward.at(edge.source, 0), backward.on_edge(edges[0])
         norms = [float(one.norm or 0) for one in (came, left) if one.state == "finite"]
         if _is_each(graph, edge) and len(norms) == 2 and 0 < norms[1] < FALL * norms[0]:
             return Fall(edge.source, *norms)
-        edges = below.get(edge.target, [])
+        edges = below[edge.target]
     return None
 
 
@@ -494,30 +481,18 @@ def leap(graph: Graph, backward: BackwardPass, least: float) -> Fall | None:
         if before and after >= least * before:
             found.append((after / before, at, Fall(edge.source, before, after)))
     largest = nlargest(MOST_LEAPS, found)
-    into, out = (_edges_of(graph, end) for end in ("target", "source")) if largest else ({}, {})
+    into, out = (edges_into(graph), edges_out(graph)) if largest else ([], [])
     kept = (fall for _, at, fall in largest if _is_most(graph, sizes, at, into, out))
     return next(kept, None)
 
 
-def _edges_of(graph: Graph, end: Literal["source", "target"]) -> dict[int, list[int]]:
-    """The edges that lead out of each node, or into each, by their numbers."""
-    found: dict[int, list[int]] = {}
-    for at, edge in enumerate(graph.edges):
-        found.setdefault(getattr(edge, end), []).append(at)
-    return found
-
-
 def _is_most(
-    graph: Graph,
-    sizes: Sequence[float],
-    at: int,
-    into: dict[int, list[int]],
-    out: dict[int, list[int]],
+    graph: Graph, sizes: Sequence[float], at: int, into: list[list[int]], out: list[list[int]]
 ) -> bool:
     """Whether what an edge brings is, where it meets with others, most of what meets there."""
     for _ in range(MOST_STEPS):
         node, output = graph.edges[at].target, graph.edges[at].output
-        if node not in out:  # a leaf has got there
+        if not out[node]:  # a leaf has got there
             break
         others = [sizes[one] for one in into[node] if graph.edges[one].output == output]
         if len(others) > 1:

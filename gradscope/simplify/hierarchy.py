@@ -13,7 +13,7 @@ from functools import cached_property
 import msgspec
 
 from gradscope.model.report import Graph
-from gradscope.simplify.view import GroupKind
+from gradscope.simplify.view import GroupKind, places_of
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -75,10 +75,7 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def nodes(self) -> list[list[int]]:
         """For every group the nodes directly inside it, ascending."""
-        found: list[list[int]] = [[] for _ in self.groups]
-        for node, group in enumerate(self.owner):
-            found[group].append(node)
-        return found
+        return places_of(self.owner, self.groups)
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -133,12 +130,6 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
             return [f"{kind} {one}" if kind and one.isdecimal() else one for one in titles]
         count = len(titles) or len(self.rounds(repeat))
         return [f"round {number}" for number in range(count, 0, -1)]
-
-    def called(self, repeat: int) -> list[list[int]]:
-        """For each round, in the same order, the nodes of the module that it is called by; all of
-        its nodes where it is called by its number."""
-        rounds = self.flat(repeat)
-        return [self.named(group) or self.inside(group) for group in rounds] or self.rounds(repeat)
 
     def named(self, group: int) -> list[int]:
         """The nodes of the module that a round is called by; none where it is called by its number,

@@ -7,8 +7,9 @@ it becomes a :class:`View`.  Must not know why nodes are grouped, or why groups 
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
@@ -16,16 +17,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gradscope.model.report import Graph, Node
-from gradscope.simplify.view import Frame, Item, Link, View
+from gradscope.simplify.view import Item, ItemRound, Link, View, edges_out
 from gradscope.walks import walk
 from gradscope.words import pattern
 
 if TYPE_CHECKING:
     from gradscope.simplify.hierarchy import Group, Hierarchy, Template
     from gradscope.simplify.opening import Opened
-
-_Round = tuple[str, tuple[int, ...], tuple[int, ...]]
-"""A round's name, its nodes, and those of the module that it is called by."""
 
 LEFT_OUT = -1
 """The group of nodes that are not drawn."""
@@ -35,9 +33,10 @@ class Partition:
     """What every node is drawn in.  A node alone is the group of its own id; closed groups of the
     hierarchy have keys above all nodes."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, kept: Set[int]) -> None:
+        """``kept``: the nodes that are drawn."""
         self.graph = graph
-        self.group = list(range(len(graph.nodes)))
+        self.group = [node if node in kept else LEFT_OUT for node in range(len(graph.nodes))]
         self.folds: dict[int, Group] = {}
         self.templates: list[Template] = []
         self.drawn: dict[int, int] = {}
@@ -100,11 +99,6 @@ class Partition:
         # Before cycles are looked for: what stands alone again cannot be on one.
         self.dissolve(self._single_folds())
 
-    def leave_out(self, nodes: Iterable[int]) -> None:
-        """Take nodes out of the drawing."""
-        for node in nodes:
-            self.group[node] = LEFT_OUT
-
     def kept_nodes(self) -> list[int]:
         """The nodes that are drawn, ascending."""
         return [node for node, key in enumerate(self.group) if key != LEFT_OUT]
@@ -162,30 +156,32 @@ class Partition:
             links=self._links(items, place),
             roots=tuple(place[self.group[root.node]] for root in self.graph.roots),
             left_out=tuple(node for node, key in enumerate(self.group) if key == LEFT_OUT),
-            templates=tuple(map(self._frame, self.templates)),
+            templates=tuple(itertools.starmap(self._frame, enumerate(self.templates))),
         )
 
-    def _frame(self, template: Template) -> Frame:
+    def _frame(self, number: int, template: Template) -> Item:
         group = self._hierarchy.groups[template.repeat]
-        rounds = self._by_round(template, list(template.round_of))
-        called = tuple(map(tuple, self._hierarchy.called(template.repeat)))
+        members = tuple(sorted(template.round_of))
         carried = tuple(
             index
             for index in self.kept_edges()
             if self.graph.edges[index].source in template.round_of and self._is_carried(index)
         )
-        names = tuple(name for name, _ in rounds)
-        nodes = tuple(nodes for _, nodes in rounds)
-        facts = (group.title, group.type, group.count)
-        return Frame(*facts, nodes, names, called, carried)
+        named = self._named(self._hierarchy.flat(group.id))
+        facts = (group.title, "", group.type, group.count, None)
+        rounds = self._by_round(template, members, named)
+        return Item(number, "repeat", members, *facts, rounds, carried=carried)
 
-    def _by_round(self, template: Template, nodes: list[int]) -> list[tuple[str, tuple[int, ...]]]:
-        """Nodes of a template by its rounds, with what these are called."""
+    def _by_round(
+        self, template: Template, nodes: Sequence[int], named: set[int]
+    ) -> tuple[ItemRound, ...]:
+        """Nodes of a template by its rounds; ``named`` are those in the modules that these are
+        called by."""
         found: dict[int, list[int]] = {}
-        for node in sorted(nodes):
+        for node in nodes:
             found.setdefault(template.round_of[node], []).append(node)
         names = self._hierarchy.round_names(template.repeat)
-        return [(names[number], tuple(found[number])) for number in sorted(found)]
+        return tuple(_round(names[number], found[number], named) for number in sorted(found))
 
     def _order(self, members: dict[int, list[int]]) -> list[int]:
         """The groups in topological order; among those that may come next, the lowest node
@@ -211,12 +207,9 @@ class Partition:
     def _item(self, position: int, key: int, members: list[int]) -> Item:
         fold = self.folds.get(key)
         number = self.inside.get(members[0])
-        rounds = self._rounds(fold, key, members)
-        names, nodes, called = zip(*rounds, strict=True) if rounds else ((), (), ())
-        if fold is not None and not rounds:
-            named = self._named(fold)
-            called = (tuple(node for node in members if node in named),)
-        where = (nodes, names, called if any(called) else (), number)
+        rounds = self._rounds(fold, members)
+        named = self._named([fold.id]) if fold is not None and not rounds else ()
+        where = (rounds, tuple(node for node in members if node in named), number)
         node = self.graph.nodes[members[0]]
         if fold is None:
             title = self._leaf_name(members) if node.kind == "leaf" else node.short_op
@@ -238,31 +231,24 @@ class Partition:
         """What a group of all rounds is called: ``h.*.mlp``."""
         return pattern([self._hierarchy.groups[one].title for one in template.alike(fold.id)])
 
-    def _rounds(self, fold: Group | None, key: int, members: list[int]) -> list[_Round]:
+    def _rounds(self, fold: Group | None, members: list[int]) -> tuple[ItemRound, ...]:
         """The members of a template's item, of a repeat or of its part by their rounds, from the
         last to the first, as far as they are drawn."""
         if members[0] in self.inside:
             template = self.templates[self.inside[members[0]]]
-            by_round = self._by_round(template, members)
-            named = set() if fold is None else self._named(fold, template)
-            return [
-                (name, nodes, tuple(node for node in nodes if node in named))
-                for name, nodes in by_round
-            ]
+            named = set() if fold is None else self._named(template.alike(fold.id))
+            return self._by_round(template, members, named)
         if fold is None or not self._hierarchy.repeats(fold.id):
-            return []
-        names = self._hierarchy.round_names(fold.id)
-        inside, called = (
-            [tuple(node for node in nodes if self.group[node] == key) for nodes in every]
-            for every in (self._hierarchy.rounds(fold.id), self._hierarchy.called(fold.id))
-        )
-        return [one for one in zip(names, inside, called, strict=True) if one[1]]
+            return ()
+        hierarchy, drawn = self._hierarchy, {*members}
+        named = self._named(hierarchy.flat(fold.id))
+        every = zip(hierarchy.round_names(fold.id), hierarchy.rounds(fold.id), strict=True)
+        found = (_round(name, [n for n in nodes if n in drawn], named) for name, nodes in every)
+        return tuple(one for one in found if one.nodes)
 
-    def _named(self, fold: Group, template: Template | None = None) -> set[int]:
-        """The nodes of the module that a round is called by; of one that is drawn for all rounds of
-        a template in each of them."""
-        alike = [fold.id] if template is None else template.alike(fold.id)
-        return {node for group in alike for node in self._hierarchy.named(group)}
+    def _named(self, rounds: Iterable[int]) -> set[int]:
+        """The nodes of the modules that some rounds are called by."""
+        return {node for group in rounds for node in self._hierarchy.named(group)}
 
     def _leaf_name(self, nodes: list[int]) -> str:
         """A leaf's best name, or its number when the program has none for it; of several that are
@@ -291,20 +277,24 @@ class Partition:
 
         # A reader expects operands in the order of the expression: those of a fold as a walk along
         # them comes by; and a node that stands for those of many rounds is one.
-        below: dict[int, list[int]] = {}
-        for edge in reversed(edges):
-            below.setdefault(edge.source, []).append(edge.target)
+        out = edges_out(self.graph)
         roots = [root.node for root in reversed(self.graph.roots)]
-        met = {node: at for at, node in enumerate(walk(roots, lambda node: below.get(node, ())))}
+        ways = walk(roots, lambda node: [edges[at].target for at in reversed(out[node])])
+        met = {node: at for at, node in enumerate(ways)}
 
         def order(link: Link) -> tuple[int, int, int, int]:
             edge, item = edges[link.edges[0]], items[link.source]
-            inside = next((one for one in item.rounds if edge.source in one), ())
+            inside = next((one.nodes for one in item.rounds if edge.source in one.nodes), ())
             is_one = item.template is not None
-            drawn = item.rounds[0][inside.index(edge.source)] if is_one else edge.source
+            drawn = item.rounds[0].nodes[inside.index(edge.source)] if is_one else edge.source
             return link.source, met.get(drawn, drawn), edge.slot, edge.source
 
         return tuple(sorted(links, key=order))
+
+
+def _round(name: str, nodes: Sequence[int], named: set[int]) -> ItemRound:
+    called = tuple(node for node in nodes if node in named) if named else ()
+    return ItemRound(name, tuple(nodes), called)
 
 
 def label_of(graph: Graph, node: Node) -> str:

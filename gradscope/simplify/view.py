@@ -7,10 +7,13 @@ The tests prove it.  Must not know of gradients or of any output format."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Sized
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
+
+if TYPE_CHECKING:
+    from gradscope.model.report import Graph
 
 GroupKind = Literal[
     "graph", "module", "repeat", "begun", "round", "function", "part", "leaves", "views"
@@ -22,16 +25,31 @@ ItemKind = Literal["op", "leaf", "custom", "opaque"] | GroupKind
 SINGLE = ("op", "leaf", "custom", "opaque")
 
 
+class ItemRound(NamedTuple):
+    """What is in one round of what repeats: what the round is called, its nodes, and those of them
+    in the module that it is called by."""
+
+    name: str
+    nodes: tuple[int, ...]
+    called: tuple[int, ...] = ()
+
+    @property
+    def entered(self) -> tuple[int, ...]:
+        """Where the gradient of the round is looked at: in that module, or else in all of it."""
+        return self.called or self.nodes
+
+
 class Item(msgspec.Struct, frozen=True):
     """One thing that is drawn: a node, or a closed group.
 
     ``members`` are ids of graph nodes, ascending.  ``title`` names it (``Mul``, a leaf's name, a
     module's path), ``type`` is a module's class, ``label`` the user's expression, ``count`` how
     often a repeat repeats, ``origin`` where it was made or called, as an index into the graph's
-    origins, ``rounds`` its members by round, in the order of backward,
-    ``round_names`` what these are called, and ``called`` those of each round, or of a round itself,
-    that are in the module it is called by.  What a template holds has rounds, too: it stands for
-    all of them, and ``template`` is the number of that.  All texts are raw."""
+    origins, ``rounds`` its members by round, in the order of backward, and ``called`` those of a
+    round that are in the module it is called by.  What a template holds has rounds, too: it stands
+    for all of them, and ``template`` is the number of that.  A template is an item that is drawn
+    around others; ``carried`` are the edges from one of its rounds to another, which are no links.
+    All texts are raw."""
 
     id: int
     kind: ItemKind
@@ -41,10 +59,10 @@ class Item(msgspec.Struct, frozen=True):
     type: str = ""
     count: int = 1
     origin: int | None = None
-    rounds: tuple[tuple[int, ...], ...] = ()
-    round_names: tuple[str, ...] = ()
-    called: tuple[tuple[int, ...], ...] = ()
+    rounds: tuple[ItemRound, ...] = ()
+    called: tuple[int, ...] = ()
     template: int | None = None
+    carried: tuple[int, ...] = ()
 
     @property
     def folded(self) -> bool:
@@ -53,23 +71,7 @@ class Item(msgspec.Struct, frozen=True):
 
     def round_of(self) -> dict[int, int]:
         """For each member of what a template holds the number of its round."""
-        return {node: place for place, nodes in enumerate(self.rounds) for node in nodes}
-
-
-class Frame(msgspec.Struct, frozen=True):
-    """A repeat that is drawn once for all its rounds: each of its items stands for one place in
-    every round.
-
-    ``called`` are the nodes of each round that are in the module it is called by, ``carried`` the
-    edges from one round to another, which are no links."""
-
-    title: str
-    type: str
-    count: int
-    rounds: tuple[tuple[int, ...], ...]
-    round_names: tuple[str, ...]
-    called: tuple[tuple[int, ...], ...]
-    carried: tuple[int, ...]
+        return {node: place for place, one in enumerate(self.rounds) for node in one.nodes}
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -99,20 +101,33 @@ class View(msgspec.Struct, frozen=True):
     links: tuple[Link, ...]
     roots: tuple[int, ...]
     left_out: tuple[int, ...] = ()
-    templates: tuple[Frame, ...] = ()
+    templates: tuple[Item, ...] = ()
     on_links: tuple[int, ...] = ()
     sides: TwoSides | None = None
 
     def outgoing(self) -> list[list[int]]:
         """For every item the indices of its outgoing links, in the order of their input slots."""
-        return self._links_by(link.source for link in self.links)
+        return places_of((link.source for link in self.links), self.items)
 
     def incoming(self) -> list[list[int]]:
         """For every item the indices of its incoming links."""
-        return self._links_by(link.target for link in self.links)
+        return places_of((link.target for link in self.links), self.items)
 
-    def _links_by(self, ends: Iterable[int]) -> list[list[int]]:
-        rows: list[list[int]] = [[] for _ in self.items]
-        for index, end in enumerate(ends):
-            rows[end].append(index)
-        return rows
+
+def places_of(numbers: Iterable[int], things: Sized) -> list[list[int]]:
+    """For each of some things, which are known by their numbers, the places at which its number
+    stands among these, ascending."""
+    found: list[list[int]] = [[] for _ in range(len(things))]
+    for place, number in enumerate(numbers):
+        found[number].append(place)
+    return found
+
+
+def edges_out(graph: Graph) -> list[list[int]]:
+    """For every node the edges that lead from it, by their numbers."""
+    return places_of((edge.source for edge in graph.edges), graph.nodes)
+
+
+def edges_into(graph: Graph) -> list[list[int]]:
+    """For every node the edges that lead to it, by their numbers."""
+    return places_of((edge.target for edge in graph.edges), graph.nodes)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from gradscope.escaping import visible
-from gradscope.model.explanation import ChainStep, End, Explanation, Local, Term
+from gradscope.model.explanation import End, Explanation, Local, Term
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
 from gradscope.notation.operands import bracketed, names_in
@@ -21,6 +21,7 @@ from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import cells, shorten, wrapped
 from gradscope.simplify.partition import label_of
+from gradscope.simplify.view import edges_into, edges_out
 from gradscope.words import either, joined, one_line
 
 LABEL = 10
@@ -62,18 +63,10 @@ class Explained(GraphAnswer):
         self.scene = Scene(report, options)
         self.backward: BackwardPass | None = self.scene.backward
         self.leaf_at: dict[int, Leaf] = {leaf.node: leaf for leaf in self.graph.leaves}
-        self.leaving: list[list[int]] = [[] for _ in self.graph.nodes]
-        self.arriving: list[list[int]] = [[] for _ in self.graph.nodes]
-        for number, edge in enumerate(self.graph.edges):
-            self.leaving[edge.source].append(number)
-            self.arriving[edge.target].append(number)
+        self.leaving = edges_out(self.graph)
+        self.arriving = edges_into(self.graph)
 
     # ------------------------------------------------------------------ lookups
-
-    @cached_property
-    def steps(self) -> dict[int, ChainStep]:
-        """The steps by their nodes."""
-        return {step.node: step for step in self.answer.steps}
 
     @cached_property
     def locals(self) -> dict[tuple[int, int], Local]:

@@ -73,7 +73,11 @@ class Blame:
 
     @cached_property
     def turn(self) -> Turn | None:
-        """The node that leaves next to nothing for all leaves, or else that at which it grows."""
+        """The node that makes the first NaN or infinity; or that leaves next to nothing for all
+        leaves, or else that at which the gradient grows."""
+        if self.first_bad is not None:
+            node, made_here = self.first_bad
+            return Turn(node, "error", "makes NaN or Inf") if made_here else None
         if self.fall is not None:
             return Turn(self.fall.node, "warning", f"falls to {number(self.fall.after)}")
         if self.leap is None:
@@ -83,25 +87,16 @@ class Blame:
     @cached_property
     def badges(self) -> dict[int, Severity]:
         """The severity of the worst finding about each node that has one; without findings the node
-        that makes the first NaN or infinity, or at which the gradient falls or grows."""
+        at which the gradients change most."""
         if self._report.findings:
             from gradscope.render.words.findings import badges
 
             return badges(self._report.findings)
-        if self.first_bad is not None:
-            node, made_here = self.first_bad
-            return {node: "error"} if made_here else {}
         return {self.turn.node: self.turn.severity} if self.turn is not None else {}
 
     def nodes(self) -> tuple[int, ...]:
         """Those that have a badge, worst first."""
         return tuple(sorted(self.badges, key=lambda node: [*BADGES].index(self.badges[node])))
-
-    def words(self) -> str:
-        """What the node that has a badge without a finding does."""
-        if self.first_bad is not None or self.turn is None:
-            return "makes NaN or Inf"
-        return self.turn.words
 
 
 def times(change: Fall) -> str:

@@ -36,7 +36,7 @@ from gradscope.render.drawing.scale import (
     span,
     strip,
 )
-from gradscope.render.drawing.scene import Scene, state_word
+from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.verdict import Marks, Spot
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Cell, Column, Part, Parts, parts
@@ -270,7 +270,9 @@ class Cells:
             note = frame(scene, template)
             lead, title = f"{row.lead}{self.glyphs.opened} ", f"{note.title}  "
             room = scene.options.width - cells(lead + title) - FEWEST_CELLS
-            return [self._across(lead, note, title + self._mark(self.marks.of(template), room))]
+            return [
+                self._across(lead, note, title + self._mark(self.marks.of_frame(template), room))
+            ]
         infos = self._by_rounds(row, item, scene.gradients)
         if row.kind == "reference" and len(infos) == 1:
             # From outside one of the rounds is meant.
@@ -330,47 +332,35 @@ class Cells:
         """The cells of an additional row of an item."""
         if note.across:
             return [self._across(f"{row.lead} ", note)]
+        sign, title, words, info = self.glyphs.saved, note.title, note.remark, note.total
         if note.is_whole:
-            return self._of_row(row, note)
-        made = self.glyphs.sum if note.hook is None else self.glyphs.hook
-        sign = self.glyphs.saved if note.total is None else made
-        name = (Part(f"{row.lead}{sign} ", "dim", "never"), Part(note.title))
+            # The number beside it is of the edge alone.
+            sign, title, words = self.glyphs.edge, "", self._along(row, note)
+            info = self._flow(row, self.scene.gradients)
+        elif note.total is not None:
+            sign = self.glyphs.sum if note.hook is None else self.glyphs.hook
+            # In a comparison they are others on either side.
+            of = "" if self.scene.options.sides else f" of {parts_of(note)}"
+            words = note.remark or f"sum{of}" * bool(note.parts)
         return [
-            name,
-            Part(note.remark or self._sum_of(note), "dim"),
+            (Part(f"{row.lead}{sign} ", "dim", "never"), Part(title)),
+            Part(words, "dim"),
             self._shape(note.tensor),
-            self._value(note.tensor, asked=True) if note.total is None else "",
-            *self._gradient(note.total, note.tensor),
+            self._value(note.tensor, asked=True) if info is None else "",
+            *self._gradient(info, note.tensor),
             Part((note.hook or "").rpartition("/")[2], "dim", "start"),
         ]
 
-    def _sum_of(self, note: Note) -> str:
-        # In a comparison they are others on either side.
-        of = "" if self.scene.options.sides else f" of {parts_of(note)}"
-        return f"sum{of}" if note.parts else ""
-
-    def _of_row(self, row: TreeRow, note: Note) -> list[Cell]:
-        """The cells of what comes along the edge on which the row of an item stands."""
-        if row.link == ROOT:
-            others = note._replace(parts=note.parts - 1, given=note.given - 1)
-            words = f"given, beside {parts_of(others)}"
-        else:
-            words = f"{len(self.scene.view.links[row.link].edges):,} of {parts_of(note)}"
-            words += ", up to" if self._largest(row, self.scene.gradients) else ""
-        # The number beside it is of the edge alone.
+    def _along(self, row: TreeRow, note: Note) -> str:
+        """Words on what comes along the edge on which the row of an item stands."""
         if note.remark:
             is_one = self.scene.view.items[row.item].kind != "leaves"
-            words = f"{'sum: ' * is_one}{note.remark}"
-        name = Part(f"{row.lead}{self.glyphs.edge} ", "dim", "never")
-        info = self._flow(row, self.scene.gradients)
-        return [
-            name,
-            Part(words, "dim"),
-            self._shape(note.tensor),
-            "",
-            *self._gradient(info, note.tensor),
-            "",
-        ]
+            return f"{'sum: ' * is_one}{note.remark}"
+        if row.link == ROOT:
+            others = note._replace(parts=note.parts - 1, given=note.given - 1)
+            return f"given, beside {parts_of(others)}"
+        most = ", up to" if self._largest(row, self.scene.gradients) else ""
+        return f"{len(self.scene.view.links[row.link].edges):,} of {parts_of(note)}{most}"
 
     def _across(self, lead: str, note: Note, title: str = "") -> Cell:
         """One line across all columns: a title, a strip of the norms of what repeats, and words
@@ -536,14 +526,10 @@ class Cells:
         if info is None:
             return ["", "", ""]
         glyphs = self.glyphs
-        word = state_word(info, glyphs.silent, glyphs.bad)
-        values = self.scene.values(info, tensor.shape if tensor else None)
-        bad = info.state == "non-finite"
+        text = self.scene.told(info, tensor, glyphs.silent, glyphs.bad)
         ink = self.scene.scale.ink(info)
-        # The sign says it even where neither colour nor the word nan is noticed.
-        text = f"{glyphs.bad} {values}" if bad and values else word or values or ""
         return [
-            Part(text, BAD_INK if bad else ""),
+            Part(text, BAD_INK if info.state == "non-finite" else ""),
             size_cell(info, glyphs, ink),
             Part(self._bar(info), ink),
         ]

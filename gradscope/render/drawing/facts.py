@@ -23,7 +23,7 @@ from gradscope.render.options import Mark, Overlay
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Part
 from gradscope.simplify.gradients import ViewGradients
-from gradscope.simplify.view import Frame, Item
+from gradscope.simplify.view import Item
 from gradscope.words import count
 
 RANGE = "\u2013"
@@ -51,11 +51,7 @@ def skipped(shares: Sequence[float]) -> str:
 def residuals(scene: Scene, item: Item) -> list[float]:
     """Which share of the gradient that enters an item came through a skip, and not through what was
     added to it; of what a template holds in every round.  Nothing where it is no such sum."""
-    if item.template is not None:
-        return [share for share in residual_of_each(scene, item) if share is not None]
-    places = [] if scene.gradients is None else list(scene.gradients.arrivals(item))
-    shares = [scene.gradients.residual(*place) for place in places] if scene.gradients else []
-    return [share for share in shares if share is not None and len(shares) == 1]
+    return [share for share in residual_of_each(scene, item) if share is not None]
 
 
 def residual_of_each(scene: Scene, item: Item) -> list[float | None]:
@@ -63,10 +59,13 @@ def residual_of_each(scene: Scene, item: Item) -> list[float | None]:
     gradients = scene.gradients
     if gradients is None:
         return []
-    places: list[tuple[int, int]] = [(nodes[0], 0) for nodes in item.rounds if nodes]
-    if item.folded:
-        each = [gradients.entered({*nodes}) for nodes in item.rounds]
-        places = [one[0] for one in each] if all(len(one) == 1 for one in each) else []
+    if item.template is None:
+        each = [gradients.arrivals(item)]
+    elif item.folded:
+        each = [gradients.entered({*one.nodes}) for one in item.rounds]
+    else:
+        each = [{(one.nodes[0], 0): 1} for one in item.rounds]
+    places = [next(iter(some)) for some in each] if {*map(len, each)} == {1} else []
     return [*starmap(gradients.residual, places)]
 
 
@@ -232,7 +231,7 @@ def _to_next_round(scene: Scene, item: Item, gradients: ViewGradients | None) ->
     return [Note(remark=remark, across=True)]
 
 
-def frame(scene: Scene, template: Frame) -> Note:
+def frame(scene: Scene, template: Item) -> Note:
     """The head of what is drawn once for all rounds of a repeat."""
     rounds = tuple(scene.rounds(template))
     kind = template.type if template.type != template.title else ""

@@ -33,8 +33,7 @@ from gradscope.render.drawing.scale import (
     exceptions,
     extremes,
     heights,
-    odd,
-    span,
+    sizes,
     tint,
 )
 from gradscope.render.drawing.scale import short as path_end
@@ -44,7 +43,7 @@ from gradscope.render.words import numbers
 from gradscope.render.words.text import BADGES, shorten
 from gradscope.simplify.gradients import middle
 from gradscope.simplify.partition import label_of
-from gradscope.simplify.view import Frame, Item, Link
+from gradscope.simplify.view import Item, Link
 from gradscope.words import count, one_line, pattern
 
 TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
@@ -98,6 +97,10 @@ def short(words: str, keep_end: bool = False) -> str:
     return shorten(visible(words), LONGEST, "…", keep_end)
 
 
+def _sizes(infos: list[GradientInfo]) -> str:
+    return sizes(infos, "✖", "‖g‖ ")
+
+
 class Labels:
     """The labels of one scene."""
 
@@ -107,13 +110,7 @@ class Labels:
 
     def gradient(self, info: GradientInfo, tensor: TensorInfo | None) -> str:
         """A gradient in a word: its numbers, its norm, or its state; plain text."""
-        word = state_word(info, "∅", "✖")
-        values = self.scene.values(info, tensor.shape if tensor else None)
-        if info.state == "non-finite" and values:
-            return f"✖ {values}"
-        if word:
-            return word
-        return values or self.norm(info)
+        return self.scene.told(info, tensor, "∅", "✖") or self.norm(info)
 
     def norm(self, info: GradientInfo) -> str:
         """``‖g‖ 1.5``, or "" where there is no number."""
@@ -134,7 +131,7 @@ class Labels:
         head += self._value(tensor)
         facts = [numbers.shape(tensor.shape) if tensor else "", scene.source(item)]
         rounds = self.by_rounds(item)
-        facts.append(self.range(rounds) if rounds else self._size(info))
+        facts.append(_sizes(rounds) if rounds else self._size(info))
         saved = ", ".join(name for name, _ in node.saved) if scene.options.saved else ""
         # Kept out of the first line, which is all that is read at a distance.
         met = self._meeting(item)
@@ -165,7 +162,7 @@ class Labels:
         head += self._value(tensor)
         rounds = self.by_rounds(item)
         if rounds:
-            return box([head, text(f"grad {self.range(rounds)}", INK, 10), *self._bars(rounds)])
+            return box([head, text(f"grad {_sizes(rounds)}", INK, 10), *self._bars(rounds)])
         if info is None:
             return box([head, self._sides(item)])
         total = self.gradient(info, tensor)
@@ -226,7 +223,7 @@ class Labels:
         inside = text(short(words), TEAL, 10) + self._times(item)
         facts = [scene.operations_of_rounds(item), scene.source(item), scene.parameters(item)]
         rounds = self.by_rounds(item)
-        sizes = [self.range(rounds)] if rounds else []
+        sizes = [_sizes(rounds)] if rounds else []
         if item.kind == "module" and item.label:
             # Below the words of its call, which are long.
             facts, sizes = [], [scene.operations(item), *facts, *sizes]
@@ -243,7 +240,7 @@ class Labels:
         lines.append(text(short(scene.cut(item.members)), GREY, 10))
         return box([*lines, *self._strip(rounds_of)])
 
-    def frame(self, template: Frame) -> str:
+    def frame(self, template: Item) -> str:
         """The head of a repeat that is drawn once: its name, how often, and a bar for every
         round."""
         head = text(short(template.title, keep_end=True), bold=True)
@@ -251,16 +248,10 @@ class Labels:
             head += text(f"  {short(template.type)}", GREY, 10)
         head += text(f"  ×{template.count:,}", TEAL, 12, bold=True)
         head += text(self.scene.never_called(template), INK, 10)
-        if spot := self.marks.of(template):
+        if spot := self.marks.of_frame(template):
             words = f"  {BADGES[spot.severity]} {spot.words}"
             head += text(words, BADGE_INKS[spot.severity], bold=True)
         return box([head, *self._strip(self.scene.rounds(template))], left=True)
-
-    def range(self, infos: list[GradientInfo]) -> str:
-        """The gradients of several rounds in a word: those without a size, and the sizes of the
-        others; plain text."""
-        sizes = span(infos)
-        return " · ".join(filter(None, [odd(infos, "✖"), f"‖g‖ {sizes}" if sizes else ""]))
 
     def _meeting(self, item: Item) -> list[Line]:
         """Words on gradients that meet in an item, and bars: how much came through the skip, how
@@ -473,9 +464,7 @@ class Arrows:
         """The same for an arrow that stands for one in every round."""
         gradients = self.scene.gradients
         infos = gradients.link_by_rounds(link) if gradients else []
-        words = (
-            " · ".join(filter(None, (self.scene.turns(link), self.labels.range(infos)))) + bundled
-        )
+        words = " · ".join(filter(None, (self.scene.turns(link), _sizes(infos)))) + bundled
         if any(info.state == "non-finite" for info in infos):
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
         pen = self._pen(middle(infos))

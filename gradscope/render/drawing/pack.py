@@ -12,7 +12,7 @@ import base64
 import gzip
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -57,6 +57,15 @@ class Strings:
         """The indices of many."""
         return [self.number(text) for text in texts]
 
+    def columns(self, records: Sequence[object], *fields: str) -> dict[str, list[int]]:
+        """A column of numbers for each of these fields of records: for a text its index, for None
+        -1."""
+
+        def plain(value: Any) -> int:
+            return -1 if value is None else self.number(value) if isinstance(value, str) else value
+
+        return {field: [plain(getattr(one, field)) for one in records] for field in fields}
+
     def table(self) -> list[str]:
         """All strings."""
         return list(self._numbers)
@@ -88,7 +97,7 @@ def pack(report: Report, every_value: bool = False) -> dict[str, Any]:
         "roots": [_record(root) for root in report.graph.roots],
         "absent": list(report.graph.absent),
         "walls": [_record(wall) for wall in report.graph.walls],
-        "origins": _origins(report, strings),
+        "origins": strings.columns(report.graph.origins, "file", "line", "expression", "function"),
         "passes": [_pass(one, report.graph, strings, few) for one in report.passes],
         "sources": excerpts(report.graph.origins),
         "listing": _listing(report, strings),
@@ -189,31 +198,15 @@ def _differences(numbers: Iterable[int]) -> list[int]:
 
 
 def _groups(hierarchy: Hierarchy, strings: Strings) -> dict[str, Any]:
-    groups = hierarchy.groups
     return {
-        "parent": [-1 if group.parent is None else group.parent for group in groups],
-        "kind": strings.column(group.kind for group in groups),
-        "title": strings.column(group.title for group in groups),
-        "type": strings.column(group.type for group in groups),
-        "label": strings.column(group.label for group in groups),
-        "count": [group.count for group in groups],
+        **strings.columns(hierarchy.groups, "parent", "kind", "title", "type", "label", "count"),
         # What can be drawn once for all its rounds; the page finds what stands for what.  A loop of
         # operations starts closed, and opens round by round.
         "once": [
             group.id
-            for group in groups
+            for group in hierarchy.groups
             if not hierarchy.is_loop(group.id) and hierarchy.template(group.id) is not None
         ],
-    }
-
-
-def _origins(report: Report, strings: Strings) -> dict[str, Any]:
-    origins = report.graph.origins
-    return {
-        "file": strings.column(origin.file for origin in origins),
-        "line": [origin.line for origin in origins],
-        "expression": strings.column(origin.expression for origin in origins),
-        "function": strings.column(origin.function for origin in origins),
     }
 
 

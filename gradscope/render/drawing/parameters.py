@@ -14,6 +14,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import Number, number
 from gradscope.model.report import GradientInfo, Leaf, State
 from gradscope.render.drawing.facts import cancelling, difference, hooked
+from gradscope.render.drawing.head import by_size
 from gradscope.render.drawing.scale import BAD_INK, size_cell
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers
@@ -159,8 +160,8 @@ def _by_rounds(view: View, order: list[int]) -> Iterator[int]:
             yield from item.members
         elif item.template not in met:
             met.add(item.template)
-            for nodes in view.templates[item.template].rounds:
-                yield from nodes
+            for one in view.templates[item.template].rounds:
+                yield from one.nodes
 
 
 class LeafTable(Writer):
@@ -206,17 +207,11 @@ class LeafTable(Writer):
             columns[0] = replace(columns[0], title="leaf, largest difference first")
         if len(shown) + 1 > most:
             if self.calls is None:
-                shown = sorted(shown, key=self._place)
+                shown = sorted(shown, key=lambda one: by_size(self.gradients.leaf(one), -1))
                 columns[0] = replace(columns[0], title="leaf, largest first")
             shown = shown[: max(most - 2, 1)]
         lines = list(self.table(columns, map(self.cells, shown)))
         return [*lines, *self.more(len(self.positions) - len(shown), "leaf")]
-
-    def _place(self, position: int) -> tuple[bool, float]:
-        """What is not finite first, then by size."""
-        total = self.gradients.leaf(position)
-        is_bad = total.state == "non-finite"
-        return not is_bad, 0.0 if is_bad else -float(total.norm or 0)
 
     def _differing(self, position: int) -> tuple[bool, float]:
         """By how far the gradients lie apart; last the leaves of which only one side has any."""

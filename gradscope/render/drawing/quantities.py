@@ -12,7 +12,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.beside import Calls, TermShares
 from gradscope.render.drawing.facts import meeting, opposing, residuals, skipped, up_to
 from gradscope.render.drawing.listing import Made
-from gradscope.render.drawing.scale import odd, span, strip
+from gradscope.render.drawing.scale import sizes, strip
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words.numbers import size
 from gradscope.render.words.table import Cell, Column, Part
@@ -32,12 +32,10 @@ class Quantity(NamedTuple):
     cells: Callable[[Made | None, Sequence[Made]], Sequence[Cell]]
 
 
-def sizes(infos: Sequence[GradientInfo], glyphs: Glyphs) -> str:
-    """The size of one gradient, or its state in a word; of several how many have no size, and the
-    range of the others."""
-    if len(infos) == 1:
-        return span(infos) or state_word(infos[0], glyphs.silent, glyphs.bad)
-    return " · ".join(filter(None, (odd(infos, glyphs.bad), span(infos))))
+def told(infos: Sequence[GradientInfo], glyphs: Glyphs) -> str:
+    """The size of one gradient, or its state in a word; the sizes of several."""
+    word = state_word(infos[0], glyphs.silent, glyphs.bad) if len(infos) == 1 else ""
+    return word or sizes(infos, glyphs.bad)
 
 
 class Quantities:
@@ -127,7 +125,7 @@ class Quantities:
         ]
 
     def _size(self, infos: Sequence[GradientInfo]) -> Part:
-        return Part(sizes(infos, self.glyphs), self.scene.scale.ink(combine(list(infos))))
+        return Part(told(infos, self.glyphs), self.scene.scale.ink(combine(list(infos))))
 
     def _at_calls(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
         if self.calls is None:

@@ -8,7 +8,7 @@ it stands, or how rounds were found.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -250,7 +250,7 @@ def vanished(rounds: Sequence[Round]) -> Course | None:
     )
 
 
-def grown(rounds: Sequence[Round], leaving: GradientInfo | None = None) -> Course | None:
+def grown(rounds: Sequence[Round], leaving: Callable[[], GradientInfo | None]) -> Course | None:
     """How many times as large, or as small, the gradient is that enters the last round, in backward
     order, or that is ``leaving`` it, where it goes on to grow or to fall there; None where what
     enters is under :data:`GROWN`, or where one between is beyond them."""
@@ -261,7 +261,8 @@ def grown(rounds: Sequence[Round], leaving: GradientInfo | None = None) -> Cours
     if not 0 < GROWN * ends[0] <= ends[1] or [min(sizes), max(sizes)] != ends:
         return None
     grows = sizes[-1] > sizes[0]
-    beyond = _size(Round("", leaving)) if leaving and leaving.state == "finite" else 0.0
+    last = leaving()
+    beyond = float(last.norm or 0) if last is not None and last.state == "finite" else 0.0
     if beyond and (beyond > sizes[-1]) == grows:
         sizes.append(beyond)
     steps = [b / a if grows else a / b for a, b in pairwise(sizes)]
@@ -271,20 +272,20 @@ def grown(rounds: Sequence[Round], leaving: GradientInfo | None = None) -> Cours
         ratio, at = largest, steps.index(largest)
         behind = at + 1
     place = min(behind, len(rounds) - 1)
-    first, last = visible(rounds[at].name), visible(rounds[place].name)
+    first, end = visible(rounds[at].name), visible(rounds[place].name)
     times = numbers.number(float(f"{ratio:.3g}"))
     change = f"grows ×{times}" if grows else f"falls to 1/{times}"
-    way = f"in {last}" if place == at else f"from {first} back to {last}"
+    way = f"in {end}" if place == at else f"from {first} back to {end}"
     if at < place < behind:
-        way = f"from {first} back through {last}"
+        way = f"from {first} back through {end}"
     before = f"‖g‖ {change} {way}"
     # Rounds, and modules that are numbers alone, are drawn as one.
     words = f"{change} since {short(first)}" if "." in first and at < place else change
-    start, end = numbers.number(sizes[at]), numbers.number(sizes[behind])
-    after = f", {start} to {end}"
+    came, left = numbers.number(sizes[at]), numbers.number(sizes[behind])
+    after = f", {came} to {left}"
     if behind > place:
-        words += f", {end} goes on"
-        after = f": {start} arrives, {end} goes on"
+        words += f", {left} goes on"
+        after = f": {came} arrives, {left} goes on"
     return Course(before, after, words, place, "information", True, behind > place)
 
 
@@ -294,6 +295,12 @@ def span(infos: Sequence[GradientInfo]) -> str:
     known = [float(info.norm) for info in infos if info.state == "finite" and info.norm is not None]
     words = map(numbers.number, (min(known), max(known)) if known else ())
     return "\u2013".join(dict.fromkeys(words))
+
+
+def sizes(infos: Sequence[GradientInfo], bad: str, lead: str = "") -> str:
+    """How many gradients have no size to compare, and after ``lead`` the range of the others."""
+    known = span(infos)
+    return " · ".join(filter(None, (odd(infos, bad), known and f"{lead}{known}")))
 
 
 _STATES = {

@@ -27,7 +27,7 @@ from gradscope.simplify import Folding
 from gradscope.simplify.folded import simplify
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
-from gradscope.simplify.view import Frame, Item, Link, View
+from gradscope.simplify.view import Item, Link, View
 from gradscope.words import count, listed, one_line, option
 
 if TYPE_CHECKING:
@@ -198,9 +198,9 @@ class Scene:
             frame = re.escape(self.view.templates[item.template].title).replace(r"\*", r"\d+")
             path = re.sub(rf"{frame}\.", "", path, count=1)
         # As a box is named that stands for it.
-        return f"in {within[0].type} {path}" if path.replace(".", "").isdigit() else f"in {path}"
+        return f"in {path} {within[0].type}" if path.replace(".", "").isdigit() else f"in {path}"
 
-    def never_called(self, repeat: Item | Frame) -> str:
+    def never_called(self, repeat: Item) -> str:
         """`` · not called: experts.5``: what was never called of the list that a repeat is of, or
         ""."""
         # Where it stands for many rounds, `*` stands for their numbers.
@@ -209,7 +209,7 @@ class Scene:
         if not paths:
             return ""
         # The same list of a block beside the repeat is not meant.
-        nodes = (self.graph.nodes[node] for nodes in repeat.rounds for node in nodes)
+        nodes = (self.graph.nodes[node] for one in repeat.rounds for node in one.nodes)
         called = {self.graph.calls[node.call].path for node in nodes if node.call is not None}
         around = {path: f"{path.rpartition('.')[0]}." for path in paths}
         paths = [path for path in paths if any(one.startswith(around[path]) for one in called)]
@@ -248,20 +248,21 @@ class Scene:
         """Whether anything is closed in this view."""
         return any(item.folded for item in self.view.items)
 
-    def rounds(self, item: Item | Frame) -> list[Round]:
+    def rounds(self, item: Item) -> list[Round]:
         """The rounds of a repeat, or of what a template holds, with the gradient that enters each,
         in the order of backward."""
         if self.gradients is None or not item.rounds:
             return []
         infos = self.gradients.rounds(item)
-        return [Round(name, info) for name, info in zip(item.round_names, infos, strict=True)]
+        return [Round(one.name, info) for one, info in zip(item.rounds, infos, strict=True)]
 
     def parameters(self, item: Item) -> str:
         """The gradient of the leaves inside an item in a few words, of what is drawn once for many
         rounds that in each of them; or ""."""
         if self.gradients is None or not item.folded or item.kind == "leaves":
             return ""
-        each = item.rounds if item.template is not None else (item.members,)
+        once = item.template is not None
+        each = [one.nodes for one in item.rounds] if once else [item.members]
         known = [self.gradients.parameters(nodes) for nodes in each]
         words = span([one for one in known if one is not None])
         return f"‖grads‖ {words}" if words else ""
@@ -320,8 +321,8 @@ class Scene:
             return ""
         round_of = source.round_of()
         found = {round_of[self.graph.edges[edge].source] for edge in link.edges}
-        names = self.view.templates[source.template].round_names
-        return f" of {visible(short(names[found.pop()]))}" if len(found) == 1 else ""
+        rounds = self.view.templates[source.template].rounds
+        return f" of {visible(short(rounds[found.pop()].name))}" if len(found) == 1 else ""
 
     def to_leaf(self, link: Link) -> Link:
         """A link with what turns a leaf behind it, so that it is as the leaf gets it."""
@@ -350,6 +351,14 @@ class Scene:
         # A small tensor is never elided; the columns beside it go instead.
         room = None if small else max(self.options.width // 3, 24)
         return numbers.tensor(info.values, sizes or (size,) * (size != 1), info.dtype, room)
+
+    def told(self, info: GradientInfo, tensor: TensorInfo | None, silent: str, bad: str) -> str:
+        """A gradient of a tensor: its numbers if they are known, else its state in a word."""
+        values = self.values(info, tensor.shape if tensor else None) or ""
+        # The sign says it even where neither colour nor the word nan is noticed.
+        if values and info.state == "non-finite":
+            return f"{bad} {values}"
+        return state_word(info, silent, bad) or values
 
     @cached_property
     def factors(self) -> dict[int, str]:

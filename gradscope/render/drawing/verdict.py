@@ -30,7 +30,7 @@ from gradscope.render.drawing.scene import MOST_NAMED, Scene
 from gradscope.render.words.numbers import number
 from gradscope.render.words.text import BADGES, worst
 from gradscope.simplify import Folding
-from gradscope.simplify.view import Frame, Item
+from gradscope.simplify.view import Item
 from gradscope.words import count, listed, pattern
 
 if TYPE_CHECKING:
@@ -102,7 +102,9 @@ def _found(scene: Scene) -> Iterator[Told]:
         yield _hooked(scene)
         return
     rows = [*_in_a_row(scene)]
-    vanishes, grows = _first(scene, _vanished, rows), _first(scene, _grown, rows)
+    vanishes = _first(scene, rows, lambda rounds, _: vanished(rounds))
+    leaving = scene.gradients.leaving
+    grows = _first(scene, rows, lambda rounds, ends: grown(rounds, lambda: leaving({*ends[-1]})))
     lost = [one for one in (_zeros(scene), vanishes, _falls(scene)) if one[0]]
     yield " · ".join(words for words, _ in lost), [mark for _, marks in lost for mark in marks]
     yield _hooked(scene)
@@ -136,12 +138,13 @@ class Marks:
         """Leaves say themselves what becomes of their gradients, and closed modules of theirs."""
         return [spot for spot in self.spots if spot.node >= 0 and not spot.leaf]
 
-    def of(self, item: Item | Frame) -> Spot | None:
-        """The worst in an item, or of the rounds of what is drawn once for all."""
-        if isinstance(item, Frame):
-            nodes = {node for some in item.rounds for node in some} if self._drawn else set()
-            found = (spot for spot in self._drawn if spot.is_round and spot.node in nodes)
-            return next(found, None)
+    def of_frame(self, frame: Item) -> Spot | None:
+        """The worst of the rounds of what is drawn once for all."""
+        found = (spot for spot in self._drawn if spot.is_round and spot.node in frame.members)
+        return next(found, None)
+
+    def of(self, item: Item) -> Spot | None:
+        """The worst in an item."""
         inside = {*item.members} if self.spots else set()
         # What stands for many rounds is in a frame, which says what is meant of a round.
         own = (spot for spot in self._drawn if item.template is None or not spot.is_round)
@@ -210,10 +213,10 @@ class Marks:
 
 def _turn(scene: Scene) -> list[Spot]:
     """The one that makes NaN or infinity, or at which the gradient falls or grows at once."""
-    badges = scene.blame.badges.items()
-    lines = {node: scene.graph.nodes[node].line for node, _ in badges}
-    words = scene.blame.words()
-    return [Spot(n, bad, words, -1 if (at := lines[n]) is None else at) for n, bad in badges]
+    if scene.blame.turn is None:
+        return []
+    line = scene.graph.nodes[scene.blame.turn.node].line
+    return [Spot(*scene.blame.turn, -1 if line is None else line)]
 
 
 def _not_called(scene: Scene) -> str:
@@ -454,35 +457,23 @@ def _in_a_row(scene: Scene) -> Iterator[Row]:
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
         if frame.carried and len(rounds) >= FEWEST_BLOCKS:
-            yield rounds, visible(frame.title), frame.called or frame.rounds
+            yield rounds, visible(frame.title), [one.entered for one in frame.rounds]
     for item in scene.view.items:
         if item.template is None and item.rounds:
-            yield scene.rounds(item), "", item.called or item.rounds
+            yield scene.rounds(item), "", [one.entered for one in item.rounds]
 
 
-Change = Callable[[Scene, list[Round], Sequence[Sequence[int]]], Course | None]
+Change = Callable[[list[Round], Sequence[Sequence[int]]], Course | None]
 
 
-def _vanished(_: Scene, rounds: list[Round], __: Sequence[Sequence[int]]) -> Course | None:
-    """Where next to nothing of a gradient is left."""
-    return vanished(rounds)
-
-
-def _grown(scene: Scene, rounds: list[Round], nodes: Sequence[Sequence[int]]) -> Course | None:
-    """How much a gradient grows, or falls, by what enters the rounds and what leaves the last."""
-    if scene.gradients is None or grown(rounds) is None:
-        return None
-    return grown(rounds, scene.gradients.leaving({*nodes[-1]}))
-
-
-def _first(scene: Scene, change: Change, rows: Iterable[Row]) -> Told:
+def _first(scene: Scene, rows: Iterable[Row], change: Change) -> Told:
     """The first sentence on modules or rounds of which each gets its gradient by way of the one
     before, and which do not stand side by side, as heads."""
     for rounds, name, nodes in rows:
         # A Sequential calls its modules by their numbers.
-        named = [one._replace(name=f"{name} {one.name}".strip()) for one in rounds]
+        named = [one._replace(name=f"{one.name} {name}".strip()) for one in rounds]
         is_bare = all(one.name.isdigit() for one in rounds)
-        found = change(scene, named if is_bare else rounds, nodes)
+        found = change(named if is_bare else rounds, nodes)
         if found is None or _is_apart(scene.graph, nodes):
             continue
         mark = _at_round(scene, found, nodes)

@@ -10,7 +10,7 @@ from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.head import FEWEST_LINES, HEAD_LINES, Head
 from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, listing
-from gradscope.render.drawing.quantities import Quantities, sizes
+from gradscope.render.drawing.quantities import Quantities, told
 from gradscope.render.drawing.scale import short, span
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.split_groups import leaf_groups, sentences
@@ -287,7 +287,7 @@ class _Code(Head):
         """The sizes of what leaves get; where they get something elsewhere as well, what each gets
         along one of these ``edges``, too: ``6.057 (4.976 here)``."""
         infos = self._arrived(positions)
-        gradients, whole = self.scene.gradients, sizes(infos, self.glyphs)
+        gradients, whole = self.scene.gradients, told(infos, self.glyphs)
         if gradients is None or len(edges) != len(positions) or not span(infos):
             return whole
         nodes = {self.scene.graph.leaves[one].node for one in positions}
@@ -295,7 +295,7 @@ class _Code(Head):
         # Of what a hook has changed the parts are those of before.
         if is_all or not nodes.isdisjoint(gradients.backward.altered):
             return whole
-        return f"{whole} ({sizes([*map(gradients.backward.on_edge, edges)], self.glyphs)} here)"
+        return f"{whole} ({told([*map(gradients.backward.on_edge, edges)], self.glyphs)} here)"
 
     def _marked(self, line: SourceLine, file: str) -> Iterator[list[Cell]]:
         """What the verdict says of a line, and of the leaves that it takes."""

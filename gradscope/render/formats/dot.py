@@ -33,7 +33,7 @@ from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Mark, Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import shorten
-from gradscope.simplify.view import Frame, Item, Link, View
+from gradscope.simplify.view import Item, Link, View
 from gradscope.words import either, folding
 
 MOST_BESIDE = 8
@@ -217,7 +217,7 @@ class _Drawing:
             sides = [side for _, side in leaves]
             yield from leaves if len(set(sides)) == len(sides) else ()
 
-    def _draw_frame(self, number: int, template: Frame) -> None:
+    def _draw_frame(self, number: int, template: Item) -> None:
         """A frame around what is drawn once.  Its head is a node above the first item, through
         which the gradient enters: no arrow crosses its words."""
         items = [item for item in self.scene.view.items if item.template == number]

@@ -81,16 +81,11 @@ def asset(name: str) -> str:
 def fragment(text: str) -> str:
     """Text with ANSI colours as an element for the page of somebody else, which may be light or
     dark; every character of it is escaped."""
-    console = recorded(Text.from_ansi(text))
-    return console.export_html(theme=_ANYWHERE, code_format=_PRE, inline_styles=True)
-
-
-def recorded(shown: Text) -> Console:
-    """A console that was shown a text and can write it as HTML."""
+    shown = Text.from_ansi(text)
     width = max((line.cell_len for line in shown.split()), default=1)
     # In a notebook it would show the text itself as well.
     console = Console(
         record=True, file=io.StringIO(), width=width, color_system="truecolor", force_jupyter=False
     )
     console.print(shown, soft_wrap=True)
-    return console
+    return console.export_html(theme=_ANYWHERE, code_format=_PRE, inline_styles=True)
