@@ -284,7 +284,9 @@ class Cells:
         """What the verdict says of what is drawn once, as much of it as has room."""
         if spot is None:
             return ""
-        words = re.split(r"(?=, | since | from )", f"{BADGES[spot.severity]} {spot.words}")
+        words = re.split(
+            r"(?=, |(?<=\d) to | since | from )", f"{BADGES[spot.severity]} {spot.words}"
+        )
         told = ("".join(words[:many]) for many in range(len(words), 0, -1))
         short = next((one for one in told if cells(one) + 2 <= room), BADGES[spot.severity])
         return f"{short}  "
@@ -403,7 +405,7 @@ class Cells:
         gap = " · " if first.text else " "
         first = Part(gap + first.text, first.style)
         ink = INKS_OF[spot.severity]
-        words, *more = re.split(r"(?=, )", spot.words)
+        words, *more = re.split(r"(?=, |(?<=\d) to | since )", spot.words)
         return (Part(words, ink), *(Part(one, ink, "whole") for one in more), first, *others)
 
     def _words(self, item: Item) -> Parts:

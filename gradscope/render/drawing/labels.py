@@ -348,8 +348,9 @@ class Labels:
         first = scene.graph.roots[0].node if scene.graph.roots else None
         label = "" if first is None else label_of(scene.graph, scene.graph.nodes[first])
         title = visible(one_line(label)) or visible(scene.report.meta.target)
-        origin = None if first is None else scene.graph.nodes[first].origin
-        place = "" if origin is None else scene.place(origin)
+        # As its box says it: of a gradient's gradient that is where it was asked for.
+        origin = scene.view.items[scene.view.roots[0]].origin if scene.view.roots else None
+        place = scene.place(origin)
         call = None if scene.backward is None else scene.backward.origin
         if origin is not None and scene.is_of_library(origin):
             # The user's own line first, or what was run.

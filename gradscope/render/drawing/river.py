@@ -102,22 +102,18 @@ def _module_of(scene: Scene, nodes: Iterable[Node]) -> str:
     return f" in {visible('.'.join(shared))}" if any(shared) else ""
 
 
-def _rounded(size: float) -> str:
-    return numbers.number(float(f"{size:.3g}"))
-
-
 def told(scene: Scene, rows: list[ProfileRow], is_far: bool = False) -> str:
     """How many nodes have no size; where ``is_far`` after what enters the first and the last
     operation, ``1 → 3e-9``, or ``1 → 3e-9 → 0`` where nothing enters those behind, and before how
     far sizes on the way, and of leaves, go beyond these."""
     known = ends(scene.graph, scene.backward) if is_far and scene.backward else []
-    words = [" → ".join(map(_rounded, known))]
+    words = [" → ".join(map(numbers.number, known))]
     bad, zero = sum(row.bad for row in rows), sum(row.zero for row in rows)
     words += [f"✖ not finite at {count(bad, 'node')}"] if bad else []
     words += [f"0 at {_named(scene)}"] if zero else []
     if sizes := [size for size in known if size]:
         least, most = scene.scale.smallest, scene.scale.largest
-        words += [f"down to {_rounded(least)}"] if BEYOND * least < min(sizes) else []
-        words += [f"up to {_rounded(most)}"] if most > BEYOND * max(sizes) else []
+        words += [f"down to {numbers.number(least)}"] if BEYOND * least < min(sizes) else []
+        words += [f"up to {numbers.number(most)}"] if most > BEYOND * max(sizes) else []
         words += [scene.scale.far_below]
     return " · ".join(filter(None, words))

@@ -58,8 +58,8 @@ class Scale:
         given: Iterable[GradientInfo] = (),
         narrowest: float = _NARROWEST,
     ) -> None:
-        """``given``: what backward started with, which is shown, but is no measure; ``narrowest``:
-        the decades that the scale spans at least."""
+        """``given``: what backward started with, and what leaves got in all, which are shown, but
+        are no measure; ``narrowest``: the decades that the scale spans at least."""
         logs = _logarithms(gradients)
         first = first_of_bulk(logs)
         self.far_below = f"{first:,} under 1/1000 of all others" if first else ""
@@ -280,12 +280,11 @@ def grown(rounds: Sequence[Round], leaving: Callable[[], GradientInfo | None]) -
         way = f"from {first} back through {end}"
     before = f"‖g‖ {change} {way}"
     # Rounds, and modules that are numbers alone, are drawn as one.
-    words = f"{change} since {short(first)}" if "." in first and at < place else change
     came, left = numbers.number(sizes[at]), numbers.number(sizes[behind])
-    after = f", {came} to {left}"
-    if behind > place:
-        words += f", {left} goes on"
-        after = f": {came} arrives, {left} goes on"
+    # What goes on is no number of the round that the words stand at.
+    words = f"{change}{' to ' if grows else ', '}{left}" if behind > place else change
+    words += f" since {short(first)}" if "." in first and at < place else ""
+    after = f": {came} arrives, {left} goes on" if behind > place else f", {came} to {left}"
     return Course(before, after, words, place, "information", True, behind > place)
 
 

@@ -59,7 +59,8 @@ class Scene:
         if self.backward is not None:
             self.gradients = ViewGradients(self.graph, self.backward, self.view)
             on_edges = (self.backward.gradients[entry] for entry in set(self.backward.edges))
-            given = [self.backward.gradients[entry] for entry in self.backward.seeds]
+            brought = (one.new for one in self.backward.accumulations)
+            given = [self.backward.gradients[at] for at in (*self.backward.seeds, *brought)]
         self.scale = Scale(on_edges, given)
 
     @classmethod
