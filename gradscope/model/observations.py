@@ -114,9 +114,9 @@ class TrackedParameter(Record):
     gradients again and again, and the program does nothing with them.
     """
 
-    name: str
-    tensor: TensorInfo
-    requires_grad: bool
+    name: str = ""
+    tensor: TensorInfo = TensorInfo((), "")
+    requires_grad: bool = False
     in_module: bool = False
     in_optimizer: bool | None = None
     leaf: int | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
 from types import MethodType
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import torch
 
 from gradscope.autograd.tensors import (
     TensorTable,
+    address_of,
     flat_tensors,
     is_learned_leaf,
     requires_grad,
@@ -39,15 +41,17 @@ MAKES_LEAF = {
 
 
 class InPlace(msgspec.Struct, frozen=True, gc=False):
-    """A tensor changed in place: its storage, when (sequence number), by what and where, and its
-    version since then, -1 where torch counts none.  A ``function`` that changes what is its own
-    says so: ``embedding: its weight in place (max_norm)``."""
+    """A tensor changed in place: its storage, when (sequence number), by what and where, its
+    version since then, -1 where torch counts none, and from and to which byte, where that is known.
+    A ``function`` that changes what is its own says so: ``embedding: its weight in place
+    (max_norm)``."""
 
     storage: int
     sequence: int
     function: str
     site: Site | None
     version: int = -1
+    written: tuple[int, int] = (0, 0)
 
 
 _HARMLESS = (
@@ -128,7 +132,11 @@ class Events:
         first = args[:1] or tuple(kwargs.values())[:1]
         changed = (kwargs["out"],) if kwargs.get("out") is not None else first
         function = _name(func)
-        self.note_changed(flat_tensors(changed), function, site)
+
+        def written(tensor: torch.Tensor) -> tuple[int, int]:
+            return bytes_of(_part(tensor, args) if function == "__setitem__" else tensor)
+
+        self.note_changed(flat_tensors(changed), function, site, written)
         if self.cut_off and function in _OVERWRITING:
             for tensor in flat_tensors(changed):
                 self.cut_off.forget(tensor)
@@ -138,9 +146,13 @@ class Events:
         self.cut_off[tensor] = TensorOrigin(site, "detach_", True, True)
 
     def note_changed(
-        self, tensors: Iterable[torch.Tensor], function: str, site: Site | None
+        self,
+        tensors: Iterable[torch.Tensor],
+        function: str,
+        site: Site | None,
+        written: Callable[[torch.Tensor], tuple[int, int]] = lambda _: (0, 0),
     ) -> None:
-        """Remember that these tensors have just been changed."""
+        """Remember that these tensors have just been changed, and which bytes of each."""
         now = _sequence()
         for tensor in tensors:
             storage = storage_of(tensor)
@@ -148,7 +160,14 @@ class Events:
             # found.
             if storage:
                 version = -1 if tensor.is_inference() else tensor._version
-                self.in_place.append(InPlace(storage, now, function, site, version))
+                changed = InPlace(storage, now, function, site, version, written(tensor))
+                self.in_place.append(changed)
+
+    def edited_since(self, sequence: int) -> set[int]:
+        """Storages changed since the node with this sequence number, by whatever call."""
+        # They are in the order of time, and all before this one are older.
+        recent = takewhile(lambda one: one.sequence >= sequence, reversed(self.in_place))
+        return {change.storage for change in recent}
 
     def changes_since(self, made: int, version: int, memory: set[int]) -> Iterator[InPlace]:
         """The changes, in order, of what a node had saved.
@@ -235,6 +254,27 @@ class Events:
         # The first line counts: to say `requires_grad_()` once more makes no leaf.
         if is_learned_leaf(tensor) and tensor not in self._leaves:
             self._leaves[tensor] = TensorOrigin(site, _name(func), True, False)
+
+
+def _part(tensor: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
+    """What ``tensor[index] = value`` writes to; all of it where the index is not a plain one."""
+    index = args[1] if len(args) > 1 else ...
+    parts = index if isinstance(index, tuple) else (index,)
+    if all(part is ... or type(part) in (int, slice, type(None)) for part in parts):
+        # A plain index makes a view, which tells the bytes; others would copy elements.
+        return tensor.detach()[index]
+    return tensor
+
+
+def bytes_of(tensor: torch.Tensor) -> tuple[int, int]:
+    """From and to which byte a tensor lies."""
+    start = address_of(tensor)
+    if tensor.is_contiguous():
+        return start, start + tensor.nbytes
+    reach = sum(
+        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+    return start, start + (reach + 1) * tensor.element_size()
 
 
 def own_change(

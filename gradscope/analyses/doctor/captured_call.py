@@ -50,24 +50,18 @@ class Origins:
         self._sources = sources
         self._places = places
 
-    def of_site(self, site: Site | None) -> int | None:
-        """The index of a place; None where none is known."""
+    def of(self, at: Site | int | None) -> int | None:
+        """The index of a place, given itself or by its number; None where none is known."""
+        site = self._places.site(at) if isinstance(at, int) else at
         if site is None:
             return None
         return self._numbers.setdefault(self._sources.origin(site), len(self._numbers))
 
-    def of_place(self, place: int) -> int | None:
-        """Return the index in the table of origins of the place with this number."""
-        return self.of_site(self._places.site(place))
-
     def told(self, record: T, **known: Any) -> T:
         """A record with the numbers of places as indices of this table, and with what else is known
         of it now."""
-        for name in _places_in(type(record)):
-            at = getattr(record, name)
-            if at is not None:
-                known[name] = self.of_site(at) if isinstance(at, Site) else self.of_place(at)
-        return msgspec.structs.replace(record, **known)
+        places = {name: self.of(getattr(record, name)) for name in _places_in(type(record))}
+        return msgspec.structs.replace(record, **{**places, **known})
 
     def line(self, place: int) -> str:
         """File and line of a place for a sentence; "" where it is not known."""

@@ -20,6 +20,7 @@ from gradscope.analyses.doctor.captured_call import (
     owners_of,
 )
 from gradscope.analyses.doctor.carriers import carrier
+from gradscope.analyses.doctor.changes import changes_in
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.saved_values import activities, freed_slots
 from gradscope.autograd.nodes import Walked, is_leaf, leaf_of, walk
@@ -46,7 +47,7 @@ def look_before(listener: DoctorListener, made: Capture, with_activities: bool =
     """Note what a graph no longer shows when its backward call has been made; for a full look."""
     made.flow.has_hooks = listener.alterations.has_hooks
     listener.broadcasts.mark(made.call.roots)
-    made.changed = listener.changes.in_graph(made.walked)
+    made.changed = changes_in(made.walked, listener.recorder)
     if with_activities:
         made.activities = list(activities(made.walked))
     if listener.derivatives is not None:
@@ -66,14 +67,14 @@ def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
     known = graph, assembler.origins(), made.walked, loose_modules(modules, met)
     case = _case(listener, scopes, modules, *known)
     origins = case.origins
-    passed = made.passed(graph, origins.of_site(recorder.places.site_of(made.call.frame)))
+    passed = made.passed(graph, origins.of(recorder.places.site_of(made.call.frame)))
     changed, gone = made.changed, None
     alterations = list(_hooks(listener, made, graph, passed, origins))
     if made.failure is not None:
         # Torch found something that we have not seen, so that every slot is asked.
-        changed = changed or listener.changes.in_graph(made.walked, thorough=True)
+        changed = changed or changes_in(made.walked, recorder, thorough=True)
         alterations.extend(
-            Alteration(origins.of_place(place), function)
+            Alteration(origins.of(place), function)
             for place, function in listener.alterations.module_hooks.items()
         )
         if "a second time" in message(made.failure):
@@ -148,11 +149,11 @@ def _intakes(
         tensor, base, position = taken.tensor(), taken.base(), sequences.get(taken.node)
         if position is None:
             continue
-        made = origins.of_place(-1 if taken.made is None else taken.made)
+        made = origins.of(-1 if taken.made is None else taken.made)
         for known in (tensor, base):
             if made is None and known is not None:
                 event = listener.recorder.events.made(known)
-                made = None if event is None else origins.of_site(event.site)
+                made = None if event is None else origins.of(event.site)
         yield msgspec.structs.replace(
             taken,
             node=position,
@@ -180,7 +181,7 @@ def _hooks(
             continue
         arrived = [n for n, edge in enumerate(graph.edges) if edge.target == position]
         yield Alteration(
-            origin=origins.of_place(place),
+            origin=origins.of(place),
             function=function,
             node=position,
             before=passed.on_edge(arrived[0]).norm if len(arrived) == 1 else None,

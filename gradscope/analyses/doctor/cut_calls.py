@@ -154,11 +154,11 @@ def if_same_line(call: TorchCall, place: int) -> str:
     return call.function if here is not None and here == there else ""
 
 
-def reason_now() -> CutReason:
+def reason_now(records: bool) -> CutReason:
     # Asked first: in inference mode grad is switched off as well.
     if torch.is_inference_mode_enabled():
         return "inference_mode"
-    return "function" if torch.is_grad_enabled() else "no_grad"
+    return "function" if records else "no_grad"
 
 
 def reason_of(function: str) -> CutReason:

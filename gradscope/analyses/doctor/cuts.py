@@ -97,7 +97,7 @@ class Cuts:
         elif call.function not in HARMLESS and any(map(requires_grad, call.operands)):
             behind = [tensor for tensor in call.operands if requires_grad(tensor)]
             if gives_values(call) and not _is_sent(call):
-                self.add(call, reason_now(), behind)
+                self.add(call, reason_now(torch.is_grad_enabled()), behind)
 
     def add(
         self, call: TorchCall, reason: CutReason, behind: list[torch.Tensor]

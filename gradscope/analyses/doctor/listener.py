@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradscope.analyses.doctor.ancestry import terms_of
-from gradscope.analyses.doctor.changes import Changes, collectives
+from gradscope.analyses.doctor.changes import collectives
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.glances import (
@@ -36,6 +36,7 @@ from gradscope.analyses.training.loop_calls import LoopCalls
 from gradscope.analyses.training.optimizers import Optimizers
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS
 from gradscope.autograd.tensors import requires_grad
+from gradscope.recording.events import bytes_of
 from gradscope.recording.listener import IGNORED, IN_FULL, Listener
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
@@ -94,7 +95,6 @@ class DoctorListener(Listener):
         self.reads = Reads(recorder, self.leaves)
         self.alterations = Alterations()
         self.loop_calls = LoopCalls(recorder, self.optimizers, self.alterations)
-        self.changes = Changes(recorder)
         self._check_all = check_all
         self.derivatives: Derivatives | None = None
         self.briefly = glancing(  # type: ignore[method-assign, assignment]
@@ -211,7 +211,7 @@ class DoctorListener(Listener):
         kind = self._kinds.get(func) or self._new_kind(func)
         call.function = kind.name
         if opened is not None:
-            self.cuts.add(call, reason_now(), [opened])
+            self.cuts.add(call, reason_now(torch.is_grad_enabled()), [opened])
         if call.place not in kind.places:
             self._lighten(False)
             self.has_news = True
@@ -275,11 +275,10 @@ class DoctorListener(Listener):
         in_place = self._changes(call)
         # By name however the program gave it: the function of torch hands it over so.
         if call.function == "batch_norm" and call.kwargs.get("training"):
-            self.changes.note_statistics(call)
+            self._note_statistics(call)
         if in_place:
             sources = [leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one)]
             self.leaves.note_written(call, sources)
-            self.changes.note(call)
             self.alterations.note_clip(call)
             self.leaves.note_edit(call)
         if call.function == "deepcopy" and call.results:
@@ -294,6 +293,12 @@ class DoctorListener(Listener):
             self.cuts.note_function(call)
             if call.in_graph:
                 self._note_function(call)
+
+    def _note_statistics(self, call: TorchCall) -> None:
+        """A batch norm that trains changes its running statistics, and torch does not count it."""
+        changed = [one for one in call.operands[1:3] if not requires_grad(one)]
+        site = call.places.site(call.place)
+        self.recorder.events.note_changed(changed, call.function, site, bytes_of)
 
     def _note_function(self, call: TorchCall) -> None:
         if self.derivatives is None:

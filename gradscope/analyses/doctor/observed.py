@@ -14,7 +14,7 @@ from torch.nn.parameter import is_lazy
 
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins, Owner
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.training.leaves import OFTEN, KnownLeaf, KnownOptimizer
+from gradscope.analyses.training.leaves import KnownLeaf, KnownOptimizer
 from gradscope.autograd.summary import metadata
 from gradscope.autograd.tensors import living
 from gradscope.graphing.gradient_table import GradientTable
@@ -50,7 +50,9 @@ def learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedPa
     found: dict[int, _Learner] = {}
     for owner in case.owners:
         # A module that the program only holds was not meant to learn in this run.
-        if any(leaves.get(one).used >= 0 or id(one) in optimized for one, _ in owner.tensors):
+        if any(
+            leaves.get(one).used is not None or id(one) in optimized for one, _ in owner.tensors
+        ):
             for tensor, name in owner.tensors:
                 if not owner.plain or _is_kept(leaves.get(tensor)):
                     found.setdefault(id(tensor), _Learner(tensor, name, owner))
@@ -91,12 +93,13 @@ def _in_eval_mode(roots: Iterable[nn.Module]) -> Iterator[int]:
 def _is_kept(known: KnownLeaf) -> bool:
     """Whether a leaf that a module keeps is there to be learned: the program goes on using it, and
     does nothing with its gradient."""
-    return known.reached >= OFTEN and not known.read
+    return known.reached and not (known.once or known.read)
 
 
 def _is_stray(known: KnownLeaf, leaf: torch.Tensor) -> bool:
     """Whether the program made this Parameter and gave it to no module."""
-    return known.made >= 0 > known.born and not known.read and not leaf._version
+    is_made = known.made is not None and known.born is None
+    return is_made and not known.read and not leaf._version
 
 
 def _told(
@@ -116,48 +119,40 @@ def _told(
     """
     tensor, name, owner, size = told
     leaves = listener.leaves
-    known, of_place = leaves.get(tensor), case.origins.of_place
+    known, at = leaves.get(tensor), case.origins.of
     _, optimizer = optimized.get(id(tensor), (None, None))
     has_stepped = listener.optimizers.any_stepped
-    made = known.place
+    made = at(known.made if known.born is None else known.born)
     if owner is not None and owner.module is not None:
         # Not in the constructor of the layer, which is in order, but where that was called.
-        outside = leaves.made_outside(tensor, owner.module)
-        made = outside if outside >= 0 else made
-    event = listener.recorder.events.made(tensor) if made < 0 else None
-    held_by = tuple(of_place(at) for at in listener.optimizers.places() if at in known.holders)
-    return TrackedParameter(
+        outside = at(leaves.made_outside(tensor, owner.module))
+        made = made if outside is None else outside
+    event = listener.recorder.events.made(tensor) if made is None else None
+    held_by = tuple(at(one) for one in listener.optimizers.places() if one in known.holders)
+    return case.origins.told(
+        known,
         name=name or name_of(listener, case, tensor) or known.name,
         tensor=metadata(tensor),
         requires_grad=tensor.requires_grad,
         # A module that was made after the reported call is in no sight of that.
-        in_module=owner is not None or known.born >= 0,
+        in_module=owner is not None or known.born is not None,
         in_optimizer=optimizer is not None if has_stepped or optimized else None,
         leaf=case.leaf_numbers.get(tensor),
-        used=of_place(known.used),
-        made=case.origins.of_site(event.site) if event else of_place(made),
-        initialised=of_place(known.filled),
-        recorded=known.recorded,
-        derived=known.derived,
-        reached=known.reached > 0,
-        once=known.reached == 1,
+        made=at(event.site) if event else made,
         # Before any optimizer has stepped they all wait, which says nothing of this one.
         waiting=optimizer is not None and not optimizer.stepped and has_stepped,
         loose=_is_stray(known, tensor) if owner is None else owner.loose,
-        wanted=known.wanted,
         # What has no name is held by a library, as the parts of a sharded parameter are.
         kept=bool(name) and _is_kept(known) and not leaves.is_edited(tensor),
         held_by=held_by,
-        held_once=None if held_by else of_place(max(known.holders, default=-1)),
+        held_once=None if held_by else at(max(known.holders, default=-1)),
         gone=optimizer is not None and owner is None and not case.names.of(tensor),
         late=leaves.is_late(tensor) and not known.read,
-        thawed=known.thawed is not None and tensor.requires_grad,
-        thawed_at=None if known.thawed is None else of_place(known.thawed),
+        thawed=known.thawed and tensor.requires_grad,
         lazy=is_lazy(tensor),
-        loaded=known.loaded,
         evaluated=id(tensor) in evaluated,
         handled=known.read or leaves.is_edited(tensor),
-        root=next((at for at, one in enumerate(case.owners) if one is owner), None),
+        root=next((n for n, one in enumerate(case.owners) if one is owner), None),
         size=size,
     )
 
@@ -171,7 +166,7 @@ def observations(
     terms, derivatives = listener.compared_terms, listener.derivatives
     return msgspec.structs.replace(
         case.seen,
-        optimizers=tuple(map(origins.of_place, optimizers.places())),
+        optimizers=tuple(map(origins.of, optimizers.places())),
         learners=tuple(
             one for one in learners(listener, case) if one.history or not case.unfinished
         ),
@@ -191,7 +186,7 @@ def observations(
             origins.told(one) for one in listener.mistaken_calls.known.values() if one.times
         ),
         functions=tuple(derivatives.told(case.seen.functions, origins) if derivatives else ()),
-        zeroed=origins.of_place(listener.loop_calls.zeroed_at),
+        zeroed=origins.of(listener.loop_calls.zeroed_at),
         failure=failure,
         averages=listener.averages,
     )
@@ -248,7 +243,7 @@ def skipped_steps(listener: DoctorListener, origins: Origins) -> SkippedSteps | 
         return None
     op, site = known.overflow or ("", None)
     before, after = number(known.before), number(known.after)
-    return SkippedSteps(known.steps, known.skipped, before, after, op, origins.of_site(site))
+    return SkippedSteps(known.steps, known.skipped, before, after, op, origins.of(site))
 
 
 def spoiling_steps(listener: DoctorListener, case: CapturedCall) -> Iterator[SpoilingStep]:

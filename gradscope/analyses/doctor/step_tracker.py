@@ -150,7 +150,7 @@ class StepTracker:
         return not used and not self._accumulating.any_used(self._edited())
 
     def _edited(self) -> set[int]:
-        return self._listener.changes.edited_since(self._last_sequence)
+        return self._listener.recorder.events.edited_since(self._last_sequence)
 
     def _kept(self, made: Capture) -> list[torch.Tensor]:
         """The leaves; of those that FSDP2 fills anew for every call the shards, which stay."""

@@ -29,8 +29,8 @@ from gradscope.autograd.tensors import (
     requires_grad,
     storage_of,
 )
-from gradscope.model.observations import Cut
-from gradscope.patched import Original, Patched
+from gradscope.model.observations import Cut, TrackedParameter
+from gradscope.recording.heard import HeardCall, hearing
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
@@ -44,9 +44,6 @@ MAX_COPIED = 20_000
 
 MAX_CONSTRUCTORS = 8
 """Functions around the making of a parameter that are remembered, the innermost."""
-
-OFTEN = 2
-"""Backward calls that have brought a leaf a gradient, from which on it is one that is learned."""
 
 DEEPCOPY = nn.Parameter.__deepcopy__.__code__
 """Torch's own way to copy a Parameter."""
@@ -70,49 +67,26 @@ class KnownOptimizer:
     size: int = -1
 
 
-@dataclass(slots=True, eq=False)
-class KnownLeaf:
-    """What is known of one leaf.
+class KnownLeaf(TrackedParameter, eq=False, gc=True):
+    """What is known of one leaf, with what only its run asks.
 
     Where it comes from: ``made`` where the program called ``nn.Parameter``, ``copied`` where it was
     copied from another; ``born`` where a module registered it, under a ``name``
     (``Linear.weight``), in these ``constructors``, each with its place.  ``age`` is how many
     optimizers there had been.
 
-    What the program does with it: it was ``used`` first here; ``recorded`` with history,
-    ``derived`` to be differentiated itself; ``inner`` to a custom Function; ``filled`` here last
-    before its first use, ``loaded`` with other numbers.  ``thawed``: it was frozen when an
-    optimizer was made, and has been let learn here, -1 for not yet.  Its gradient was ``read``,
-    or ``wanted`` of a graph that it is not in.
-
-    ``reached`` counts backward calls that brought it a gradient, up to :data:`OFTEN`; ``holders``
-    are the places that made optimizers which took it, and ``optimizer`` is one of them, of several
-    one that steps.
+    It is ``inner`` to a custom Function; its gradient was ``read``.  ``holders`` are the places
+    that made optimizers which took it, and ``optimizer`` is one of them, of several one that steps.
     """
 
-    made: int = -1
     copied: int = -1
-    born: int = -1
-    name: str = ""
+    born: int | None = None
     constructors: tuple[tuple[int, int], ...] = ()
     age: int = -1
-    used: int = -1
-    recorded: bool = False
-    derived: bool = False
     inner: bool = False
-    filled: int = -1
-    loaded: bool = False
-    thawed: int | None = None
     read: bool = False
-    wanted: bool = False
-    reached: int = 0
     holders: tuple[int, ...] = ()
     optimizer: KnownOptimizer | None = None
-
-    @property
-    def place(self) -> int:
-        """The line that made the module which holds it, or the Parameter itself."""
-        return self.born if self.born >= 0 else self.made
 
 
 class KnownCopies(Cut, eq=False, gc=True):
@@ -142,7 +116,7 @@ class Leaves:
         self._known: TensorTable[KnownLeaf] = TensorTable(MAX_LEAVES)
         self._edited: set[int] = set()
         self._any_reached = False
-        self._constructor = Patched(nn.Parameter, "__new__", self._making)
+        self._constructor = hearing(recorder, nn.Parameter, "__new__", after=self._note_made)
         self._handle: Any = None
 
     def start(self) -> None:
@@ -175,7 +149,7 @@ class Leaves:
 
     def used(self) -> Iterator[torch.Tensor]:
         """All that a call has taken."""
-        return (leaf for leaf, known in self.living() if known.used >= 0)
+        return (leaf for leaf, known in self.living() if known.used is not None)
 
     def held(self) -> Iterator[torch.Tensor]:
         """All that an optimizer of the program has taken."""
@@ -189,7 +163,7 @@ class Leaves:
             one.number
             for leaf, known, one in held
             if one.stepped
-            or (known.born >= 0 or known.used >= 0)
+            or not (known.born is None and known.used is None)
             or self._recorder.events.leaf_site(leaf) is not None
         }
         return {id(leaf): (leaf, one) for leaf, _, one in held if one.number in own}
@@ -217,23 +191,14 @@ class Leaves:
 
     # ------------------------------------------------------------------ how they are made
 
-    def _making(self, original: Original) -> Original:
+    def _note_made(self, call: HeardCall) -> None:
         """``nn.Parameter(...)`` is no torch call, so its constructor is watched."""
-
-        def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            parameter = original(cls, *args, **kwargs)
-            frame = sys._getframe(1)
-            if frame.f_code is DEEPCOPY or not self._recorder.places.is_foreign(frame.f_code):
-                with self._recorder.aside():
-                    if isinstance(parameter, torch.Tensor):
-                        self._note_made(parameter, frame, (*args, *kwargs.values(), None)[0])
-            return parameter
-
-        return __new__
-
-    def _note_made(self, parameter: torch.Tensor, frame: FrameType, data: Any) -> None:
+        parameter, frame, places = call.result, call.frame, self._recorder.places
+        is_own = frame.f_code is DEEPCOPY or not places.is_foreign(frame.f_code)
+        if not (is_own and isinstance(parameter, torch.Tensor)):
+            return
+        data = (*call.args[1:], *call.kwargs.values(), None)[0]
         self._note_age(parameter)
-        places = self._recorder.places
         if frame.f_code is DEEPCOPY:
             original, user = locals_of(frame).get("self"), places.user_frame(frame)
             if user is not None and isinstance(original, torch.Tensor):
@@ -262,12 +227,12 @@ class Leaves:
                 return
             self._note_age(parameter)
             known = self.of(parameter)
-            if known.born >= 0:
+            if known.born is not None:
                 return
             places = self._recorder.places
             # Beyond this function.
             user = places.user_frame(sys._getframe(1))
-            known.born = -1 if user is None else places.number(user)
+            known.born = None if user is None else places.number(user)
             known.name = f"{type(module).__name__}.{name}"
             known.constructors = tuple(islice(self._constructing(user), MAX_CONSTRUCTORS))
 
@@ -292,7 +257,7 @@ class Leaves:
             known = self.of(tensor)
             if known.inner:
                 continue
-            if known.used < 0:
+            if known.used is None and call.place >= 0:
                 known.used = call.place
             known.recorded |= call.in_graph
             known.derived |= deriving
@@ -311,8 +276,8 @@ class Leaves:
             known = self._known.get(leaf) if is_leaf_tensor(leaf) else None
             if known is not None and known.name:
                 known.loaded |= loads
-                if known.used < 0:
-                    known.filled = call.place
+                if known.used is None:
+                    known.initialised = call.place
 
     def note_made_inside(self, call: TorchCall) -> None:
         """A custom Function has made a call: a leaf that this made is a detail of the Function,
@@ -331,8 +296,9 @@ class Leaves:
             return
         if is_learned_leaf(leaf):
             self._note_age(leaf)
-        if requires_grad(leaf) and self.get(leaf).thawed == -1:
-            self.of(leaf).thawed = call.place
+        known = self.get(leaf)
+        if requires_grad(leaf) and known.thawed and known.thawed_at is None:
+            known.thawed_at = call.place
 
     def note_edit(self, call: TorchCall) -> None:
         """The program itself changes a leaf, or reads its gradient."""
@@ -351,8 +317,8 @@ class Leaves:
         for leaf, known in zip(leaves, self._known.get_all(leaves), strict=True):
             if known is None:
                 known = self._known[leaf] = KnownLeaf()
-            if known.reached < OFTEN:
-                known.reached += 1
+            if known.once or not known.reached:
+                known.reached, known.once = True, not known.reached
                 if known.copied >= 0:
                     self.copies[known.copied].feeds_graph = True
 
@@ -363,7 +329,7 @@ class Leaves:
             [
                 leaf
                 for leaf, known in self.living()
-                if known.used >= 0
+                if known.used is not None
                 and not known.reached
                 and is_leaf_tensor(leaf)
                 and leaf.grad is not None
@@ -376,8 +342,7 @@ class Leaves:
         """One was made: which parameters are frozen by then?"""
         self.optimizers_made += 1
         for leaf, known in self.living():
-            if known.name and not leaf.requires_grad and known.thawed is None:
-                known.thawed = -1
+            known.thawed |= bool(known.name) and not leaf.requires_grad
 
     def note_given(self, leaves: Sequence[torch.Tensor], others: Iterable[torch.Tensor]) -> None:
         """An optimizer that holds these and others steps; the program itself has given these their
@@ -387,7 +352,7 @@ class Leaves:
         # What was reached is not asked again: to read it may mean to wait for a device.
         if any(self.get(one).reached for one in others):
             known = zip(leaves, map(self.get, leaves), strict=True)
-            leaves = [one for one, of in known if of.reached or of.used < 0 or not is_gone(one)]
+            leaves = [one for one, of in known if of.reached or of.used is None or not is_gone(one)]
         self.note_reached(leaves)
 
 
