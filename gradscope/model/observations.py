@@ -420,7 +420,8 @@ class Failure(Struct, frozen=True):
     """The exception that ended the program, or that a backward call raised and the program caught.
 
     ``ended``: the program ended by it.  ``raiser``: who raised it, where a backward call was under
-    way.
+    way.  While the program runs, ``identity`` is the id of the exception, and ``call`` the number
+    of the backward call.
     """
 
     type: str
@@ -429,6 +430,8 @@ class Failure(Struct, frozen=True):
     in_backward: bool = False
     ended: bool = False
     raiser: Raiser | None = None
+    identity: int = 0
+    call: int = 0
 
 
 class Stopped(SeenRecord, frozen=True):

@@ -228,7 +228,7 @@ class Events:
         cuts = (cut for cut in self.cut_off.get_all(plain) if cut is not None)
         self.walls.extend((first, end - 1, cut) for cut in cuts)
 
-    def made(self, tensor: torch.Tensor) -> TensorOrigin | None:
+    def made(self, tensor: object) -> TensorOrigin | None:
         """How a tensor without a grad_fn came to be, the latest first."""
         return self._leaves.get(tensor) or self._plain.get(tensor)
 

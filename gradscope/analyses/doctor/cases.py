@@ -149,11 +149,10 @@ def _intakes(
         tensor, base, position = taken.tensor(), taken.base(), sequences.get(taken.node)
         if position is None:
             continue
-        made = origins.of(-1 if taken.made is None else taken.made)
-        for known in (tensor, base):
-            if made is None and known is not None:
-                event = listener.recorder.events.made(known)
-                made = None if event is None else origins.of(event.site)
+        made = origins.of(taken.made)
+        for known in (tensor, base) if made is None else ():
+            event = listener.recorder.events.made(known)
+            made = origins.of(event.site) if made is None and event is not None else made
         yield msgspec.structs.replace(
             taken,
             node=position,

@@ -31,14 +31,11 @@ MOST_CALLS = 64
 
 @dataclass(eq=False)
 class KnownTerm:
-    """A term of a loss, by the place that made it, with the leaves that it gives a gradient."""
+    """A term of a loss, by the place that made it, with the ids of the leaves that it gives a
+    gradient: the step that is waited for holds those that matter."""
 
     origin: int | None
-    given: list[TensorRef] = field(default_factory=list)
-
-    def reached(self) -> set[int]:
-        """Return the ids of the leaves that still live."""
-        return {id(leaf) for leaf in living(self.given)}
+    given: set[int] = field(default_factory=set)
 
 
 class KnownLoss(LostTerm, eq=False, gc=True):
@@ -92,7 +89,7 @@ class LostTerms:
             return
         taken = [one for one in self._cuts.taken if one.call.behind()]
         if not taken:
-            whole = KnownTerm(None, given=list(map(TensorRef, watch.leaves)))
+            whole = KnownTerm(None, given=set(map(id, watch.leaves)))
             self._waiting.append(_Call(watch.number, [whole], []))
             return
         tops = terms_of(watch.call.roots).tops
@@ -104,7 +101,7 @@ class LostTerms:
             leaf = leaf_of(watch.walked.nodes[position])
             if leaf is not None:
                 for term in above[position]:
-                    term.given.append(TensorRef(leaf))
+                    term.given.add(id(leaf))
         suspects = [one for each in taken for one in _suspects(each, above, watch)]
         self._waiting.append(_Call(watch.number, list(places.values()), suspects))
 
@@ -120,7 +117,7 @@ class LostTerms:
         useful = [
             call
             for call in self._waiting
-            if any(not self._stepped.isdisjoint(term.reached()) for term in call.terms)
+            if any(not self._stepped.isdisjoint(term.given) for term in call.terms)
         ]
         # A step that no call has brought anything starves, if all were looked at.  One that some
         # call did was not made for the other calls, whose gradients the program then drops.
@@ -142,7 +139,7 @@ class LostTerms:
         known = self._known.setdefault((id(cut), place), KnownLoss(cut, place, times=0))
         # What `rsample` would have brought a gradient is to get it from this very term.
         wanted = set(map(id, starved)) if cut.twin else self._stepped
-        if term is not None and not wanted.isdisjoint(term.reached()):
+        if term is not None and not wanted.isdisjoint(term.given):
             known.fine = True
             if suspect.enters and not cut.discrete:
                 cut.learning.update((id(leaf), TensorRef(leaf)) for leaf in starved)

@@ -4,7 +4,7 @@ Report, with the tensors that a program holds for learning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -45,24 +45,24 @@ class _Learner(NamedTuple):
 def learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedParameter]:
     """The parameters of the run, and what was taken for one."""
     leaves, roots = listener.leaves, list(listener.recorder.modules.living_roots())
-    optimized = leaves.optimized()
+    own = leaves.own_optimizers()
     # A parameter that two modules share is one thing that learns.
     found: dict[int, _Learner] = {}
     for owner in case.owners:
         # A module that the program only holds was not meant to learn in this run.
-        if any(
-            leaves.get(one).used is not None or id(one) in optimized for one, _ in owner.tensors
-        ):
-            for tensor, name in owner.tensors:
-                if not owner.plain or _is_kept(leaves.get(tensor)):
+        known = [(leaves.get(tensor), tensor, name) for tensor, name in owner.tensors]
+        if any(one.used is not None or one.optimizer in own for one, _, _ in known):
+            for one, tensor, name in known:
+                if not owner.plain or _is_kept(one):
                     found.setdefault(id(tensor), _Learner(tensor, name, owner))
-    for tensor in [*(tensor for tensor, _ in optimized.values()), *leaves.used()]:
-        if id(tensor) not in found and (tensor.requires_grad or id(tensor) in optimized):
+    held = [tensor for tensor, one in leaves.living() if one.optimizer in own]
+    for tensor in [*held, *(one for one in leaves.used() if one.requires_grad)]:
+        if id(tensor) not in found:
             found[id(tensor)] = _Learner(tensor, name_of(listener, case, tensor), None)
     every = list(found.values())
     evaluated = set(_in_eval_mode(roots))
-    for one in _sized(every, roots) if listener.is_shared else every:
-        yield _told(listener, case, one, optimized, evaluated)
+    for learner in _sized(every, roots) if listener.is_shared else every:
+        yield _told(listener, case, learner, own, evaluated)
     for reference, read in listener.reads.vain.values():
         named = case.origins.told(read)
         named.name = case.names.of(reference()) or named.name
@@ -106,7 +106,7 @@ def _told(
     listener: DoctorListener,
     case: CapturedCall,
     told: _Learner,
-    optimized: Mapping[int, tuple[torch.Tensor, KnownOptimizer]],
+    own: Collection[KnownOptimizer],
     evaluated: Collection[int],
 ) -> TrackedParameter:
     """What is known of one parameter.
@@ -114,13 +114,13 @@ def _told(
     Args:
         listener, case: as for :func:`observations`.
         told: the parameter.
-        optimized: those in optimizers, by id.
+        own: the optimizers of the program.
         evaluated: the ids of those in eval mode.
     """
     tensor, name, owner, size = told
     leaves = listener.leaves
     known, at = leaves.get(tensor), case.origins.of
-    _, optimizer = optimized.get(id(tensor), (None, None))
+    optimizer = known.optimizer if known.optimizer in own else None
     has_stepped = listener.optimizers.any_stepped
     made = at(known.made if known.born is None else known.born)
     if owner is not None and owner.module is not None:
@@ -136,7 +136,7 @@ def _told(
         requires_grad=tensor.requires_grad,
         # A module that was made after the reported call is in no sight of that.
         in_module=owner is not None or known.born is not None,
-        in_optimizer=optimizer is not None if has_stepped or optimized else None,
+        in_optimizer=optimizer is not None if has_stepped or own else None,
         leaf=case.leaf_numbers.get(tensor),
         made=at(event.site) if event else made,
         # Before any optimizer has stepped they all wait, which says nothing of this one.

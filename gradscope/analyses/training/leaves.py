@@ -155,18 +155,19 @@ class Leaves:
         """All that an optimizer of the program has taken."""
         return (leaf for leaf, known in self.living() if known.holders)
 
-    def optimized(self) -> dict[int, tuple[torch.Tensor, KnownOptimizer]]:
-        """The tensors in optimizers, by id.  Only in those that have stepped, or hold a leaf that
-        was met: in one process with others there may be some that are none of this program's."""
-        held = [(leaf, known, one) for leaf, known in self.living() if (one := known.optimizer)]
-        own = {
-            one.number
-            for leaf, known, one in held
-            if one.stepped
-            or not (known.born is None and known.used is None)
-            or self._recorder.events.leaf_site(leaf) is not None
+    def own_optimizers(self) -> set[KnownOptimizer]:
+        """Those that hold leaves, and have stepped, or hold one that was met: in one process with
+        others there may be some that are none of this program's."""
+        return {
+            one
+            for leaf, known in self.living()
+            if (one := known.optimizer)
+            and (
+                one.stepped
+                or not (known.born is None and known.used is None)
+                or self._recorder.events.leaf_site(leaf) is not None
+            )
         }
-        return {id(leaf): (leaf, one) for leaf, _, one in held if one.number in own}
 
     def is_edited(self, leaf: torch.Tensor) -> bool:
         """Whether the program itself has changed a leaf, or what shares its memory, or has read its

@@ -80,8 +80,7 @@ def _is_mixed(entry: Broadcast) -> bool:
         return False
     # Where two dimensions are as long as each other, one of them alone may be what was meant.
     fewer = max(low.count(low[0]), high.count(low[0]))
-    is_same = [size for size in high if size > 1] == [size for size in low if size > 1]
-    return entry.result.count(low[0]) > fewer and (fewer == 1 or is_same)
+    return fewer == 1 < entry.result.count(low[0])
 
 
 def _broadcast(facts: Facts, first: Broadcast, *others: Broadcast) -> FindingDraft:
