@@ -204,12 +204,9 @@ class LostTerm(Record):
 
 
 class TermShare(Record):
-    """Two terms of a loss, ``name`` and ``beside``, the first made at ``origin``, and a share that
-    is small in each leaf that both reach: ``share`` at most, in ``leaf``.
-
-    Of a faint term it is its norm as a part of the other's, of two that cancel the norm of their
-    sum as a part of the larger one's.  Both reached up to ``leaves`` leaves, ``of`` those that the
-    faint term did, or either of the two, in so many ``calls`` of backward.
+    """A term ``name`` of a loss, made at ``origin``, whose norm as a part of that of ``beside`` is
+    small in each leaf that both reach: ``share`` at most, in ``leaf``.  Both reached up to
+    ``leaves`` leaves ``of`` those that the first did, in so many ``calls`` of backward.
     """
 
     origin: Place
@@ -573,7 +570,6 @@ class Observations(Watched, frozen=True):
     cuts: tuple[Cut, ...] = ()
     lost_terms: tuple[LostTerm, ...] = ()
     faint_terms: tuple[TermShare, ...] = ()
-    cancelling_terms: tuple[TermShare, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()

@@ -47,7 +47,6 @@ _HEIRS = {
     for heir, codes in {
         "GS101 or GS102": "GS103",
         "GS205": "GS104",
-        "GS207": "GS208",
         "GS301": "GS302",
         "GS303": "GS304 GS309 GS310",
         "GS307": "GS312",
@@ -83,7 +82,7 @@ _ASKS: dict[str, Callable[[Facts], object]] = {
     "missing/way_cut_off": _sees("cuts"),
     "ranks": lambda facts: facts.report.ranks is not None,
     "sizes/dead_units": _ACTIVITIES,
-    "sizes/faint_term": _sees("faint_terms", "cancelling_terms"),
+    "sizes/faint_term": _sees("faint_terms"),
     "sizes/saturated_activation": _ACTIVITIES,
     "values": Facts.has_nonfinite,
 }

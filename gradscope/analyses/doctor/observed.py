@@ -173,7 +173,6 @@ def observations(
         cuts=tuple(cuts),
         lost_terms=tuple(lost_terms),
         faint_terms=tuple(map(origins.told, terms.faint if terms else ())),
-        cancelling_terms=tuple(map(origins.told, terms.cancelling if terms else ())),
         broadcasts=tuple(map(origins.told, listener.broadcasts.known.values())),
         carried=tuple(map(origins.told, listener.carried.known.values())),
         alterations=(*case.seen.alterations, *map(origins.told, listener.alterations.clipped())),
