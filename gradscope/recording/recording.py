@@ -204,9 +204,10 @@ class Recording:
         """The call that made the node with this sequence number, or None when it was not seen."""
         return self.spans.of(sequence)
 
-    def place_of(self, span: SequenceSpan | None) -> int:
-        """The number of the place of a call, -1 where it is not known; of what backward made, the
-        place of the node whose backward that was."""
+    def place_of(self, sequence: int) -> int:
+        """The number of the place of the call that made a node, -1 where it is not known; of what
+        backward made, the place of the node whose backward that was."""
+        span = self.spans.of(sequence)
         while span is not None and span.forward >= 0:
             # The derivative of a derivative leads back over several passes.
             behind = self.spans.of(span.forward)
@@ -217,4 +218,4 @@ class Recording:
 
     def site_of(self, sequence: int) -> Site | None:
         """The place behind the node with this sequence number, as :meth:`place_of`."""
-        return self.places.site(self.place_of(self.spans.of(sequence)))
+        return self.places.site(self.place_of(sequence))

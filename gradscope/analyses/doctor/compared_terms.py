@@ -73,7 +73,7 @@ class ComparedTerms:
         for number, piece in enumerate(split.pieces):
             if piece.nodes:
                 made_by = live.probe.walked.nodes[piece.nodes[0]]._sequence_nr()
-                place = made.recorder.place_of(made.recorder.span_of(made_by))
+                place = made.recorder.place_of(made_by)
                 of_place[place, piece.plain_name].append(number)
         leaves = {one.leaf: live.probe.graph.leaves[one.leaf].name for one in split.leaves}
         for (of, own), (beside, others) in permutations(of_place.items(), 2):

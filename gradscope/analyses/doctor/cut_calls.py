@@ -8,7 +8,6 @@ import numbers
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import msgspec
 import torch
@@ -104,16 +103,6 @@ class CutCall:
         from before."""
         source = next(iter(self.near), 0)
         return self.made >= count and bool(self.near) and (source < 0 or source >= count)
-
-
-class Taken(NamedTuple):
-    """A call that cut, with the nodes of the current graph that took its result, or added it, or
-    took it into a layer."""
-
-    call: CutCall
-    takers: set[int]
-    added: set[int]
-    entered: set[int]
 
 
 LARGEST = 4_096

@@ -11,6 +11,7 @@ of the Report's graph, only of sequence numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -25,7 +26,6 @@ from gradscope.analyses.doctor.cut_calls import (
     CutCall,
     KnownCut,
     PlainNumbers,
-    Taken,
     gives_values,
     if_same_line,
     is_continuous,
@@ -78,8 +78,9 @@ class Cuts:
         self._marked_at = 0
         self._switches = switches
         self.known: dict[_Key, KnownCut] = {}
-        self.taken: list[Taken] = []
-        """Those whose results are in the graph that backward goes through now."""
+        self.taken: list[CutCall] = []
+        """Those whose results are in the graph that backward goes through now, with the nodes of
+        this graph only."""
         self._results: TensorTable[list[CutCall]] = TensorTable(MAX_FOLLOWED)
         self._waiting: dict[int, CutCall] = {}
         self._inside: dict[int, torch.Tensor] = {}
@@ -183,7 +184,8 @@ class Cuts:
         walked = set(sequences) if waiting else set()
         adding = terms_of(roots).adding if any(call.added for call in waiting) else set()
         for call in waiting:
-            taken = Taken(call, call.takers & walked, call.added & adding, call.entered & walked)
+            added, entered = call.added & adding, call.entered & walked
+            taken = replace(call, takers=call.takers & walked, added=added, entered=entered)
             call.cut.feeds_graph |= bool(taken.takers)
             call.cut.summand |= bool(taken.added)
             if taken.takers or taken.added:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradscope.analyses.doctor.ancestry import terms_of
+from gradscope.analyses.doctor.carriers import CarriedHistories
 from gradscope.analyses.doctor.changes import collectives
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
@@ -25,7 +26,6 @@ from gradscope.analyses.doctor.glances import (
     is_data,
     kind_of,
 )
-from gradscope.analyses.doctor.loops import CarriedHistories
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches

@@ -18,7 +18,7 @@ import torch
 
 from gradscope.analyses.doctor.ancestry import terms_of
 from gradscope.analyses.doctor.capture import Capture
-from gradscope.analyses.doctor.cut_calls import KnownCut, Taken
+from gradscope.analyses.doctor.cut_calls import CutCall, KnownCut
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.autograd.nodes import Walked, leaf_of
 from gradscope.autograd.tensors import TensorRef, living
@@ -87,7 +87,7 @@ class LostTerms:
         """Note the terms of a loss whose backward call is looked at in full."""
         if not watch.call.accumulates:
             return
-        taken = [one for one in self._cuts.taken if one.call.behind()]
+        taken = [one for one in self._cuts.taken if one.behind()]
         if not taken:
             whole = KnownTerm(None, given=set(map(id, watch.leaves)))
             self._waiting.append(_Call(watch.number, [whole], []))
@@ -150,7 +150,7 @@ class LostTerms:
         known.times += 1
 
     def _place(self, node: Any) -> int | None:
-        place = self._recorder.place_of(self._recorder.span_of(node._sequence_nr()))
+        place = self._recorder.place_of(node._sequence_nr())
         return None if place < 0 else place
 
 
@@ -169,11 +169,13 @@ def _terms_above(walked: Walked, tops: list[Any], terms: list[KnownTerm]) -> lis
     return [lists[mask] for mask in masks]
 
 
-def _suspects(taken: Taken, above: list[list[KnownTerm]], watch: Capture) -> Iterator[_TermSuspect]:
+def _suspects(
+    taken: CutCall, above: list[list[KnownTerm]], watch: Capture
+) -> Iterator[_TermSuspect]:
     """The terms that a call which cut had a part in."""
-    behind = list(map(TensorRef, taken.call.behind()))
+    behind = list(map(TensorRef, taken.behind()))
     if taken.added:
-        yield _TermSuspect(taken.call.cut, behind, None, False)
+        yield _TermSuspect(taken.cut, behind, None, False)
     positions = (watch.sequences[number] for number in taken.takers - taken.added)
     for term in dict.fromkeys(term for position in positions for term in above[position]):
-        yield _TermSuspect(taken.call.cut, behind, term, bool(taken.entered))
+        yield _TermSuspect(taken.cut, behind, term, bool(taken.entered))

@@ -14,8 +14,8 @@ from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.carriers import StaleParts
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
+from gradscope.analyses.training.leaves import MAX_LEAVES
 from gradscope.analyses.training.loop_order import ids_of
-from gradscope.analyses.training.used_gradients import MAX_HELD
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.model.observations import Step
@@ -35,7 +35,7 @@ class StepTracker:
         self._listener = listener
         self._log = log
         self._accumulating = listener.optimizers.accumulating
-        self._shards: TensorTable[TensorRef] = TensorTable(MAX_HELD)
+        self._shards: TensorTable[TensorRef] = TensorTable(MAX_LEAVES)
         self._stale_parts = StaleParts(listener.recorder, listener.optimizers.order)
         self._last_sequence = 0
         self._reads = 0
@@ -49,22 +49,23 @@ class StepTracker:
         listener.optimizers.note_call()
         # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)
-        updates = self._accumulating.before(self._kept(made) if call.accumulates else [], edited)
+        kept_leaves = self._kept(made) if call.accumulates else []
+        changed, kept, dropped = self._accumulating.before(kept_leaves, edited)
         step = Step(
             number=log.calls,
             accumulates=call.accumulates,
             loss=loss,
             nodes=len(made.nodes),
             origin=listener.recorder.places.number(call.frame),
-            stepped=updates.changed > 0,
-            kept=updates.kept,
+            stepped=changed > 0,
+            kept=kept,
             # Who has read the gradients may have used them by hand, without changing a leaf in
             # place.
-            dropped=updates.dropped if listener.reads.of_leaves == self._reads else 0,
+            dropped=dropped if listener.reads.of_leaves == self._reads else 0,
             in_closure=listener.optimizers.in_closure,
         )
         log.add(step)
-        if updates.changed:
+        if changed:
             listener.carried.end_step()
         listener.carried.look(call.frame)
         if call.accumulates:

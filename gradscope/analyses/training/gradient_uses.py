@@ -153,7 +153,7 @@ class Reads:
         # Also the local variables, in case the expression's own names were bound since.
         names = [name for name in frame.f_code.co_varnames if name.isidentifier()]
         name = name_in_frame(tensor, [*paths, *names], frame)
-        made = self._recorder.place_of(self._recorder.span_of(node._sequence_nr()))
+        made = self._recorder.place_of(node._sequence_nr())
         read = TrackedParameter(
             name, metadata(tensor), requires_grad=True, made=made, history=torch_name(node)
         )

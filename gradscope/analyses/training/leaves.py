@@ -77,6 +77,11 @@ class KnownLeaf(TrackedParameter, eq=False, gc=True):
 
     It is ``inner`` to a custom Function; its gradient was ``read``.  ``holders`` are the places
     that made optimizers which took it, and ``optimizer`` is one of them, of several one that steps.
+
+    As a backward call left it: its ``version``, -1 before any, and by id what it held in ``.grad``;
+    ``mixed``: that was a gradient which had been used, and a new one.  Of the steps of optimizers:
+    whether one has changed it at all (``steps``), or since the call (``stepped``), and whether that
+    used a mixed gradient (``reused``).
     """
 
     copied: int = -1
@@ -87,6 +92,17 @@ class KnownLeaf(TrackedParameter, eq=False, gc=True):
     read: bool = False
     holders: tuple[int, ...] = ()
     optimizer: KnownOptimizer | None = None
+    version: int = -1
+    gradient: int = 0
+    mixed: bool = False
+    steps: bool = False
+    stepped: bool = False
+    reused: bool = False
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Whether no optimizer is there to step it, and the program has read its gradient."""
+        return not self.steps and not self.holders and self.read
 
 
 class KnownCopies(Cut, eq=False, gc=True):
