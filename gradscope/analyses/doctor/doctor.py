@@ -27,7 +27,7 @@ from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.analyses.doctor.step_tracker import StepTracker
 from gradscope.autograd.calls import BackwardCall
-from gradscope.autograd.elements import is_small
+from gradscope.autograd.elements import one_number
 from gradscope.autograd.isolation import Aside, CompilerOff, hidden
 from gradscope.autograd.nodes import op_name
 from gradscope.autograd.numbers import SMALL
@@ -371,9 +371,5 @@ def _closely(is_close: bool) -> AbstractContextManager[None]:
 
 
 def _loss(call: BackwardCall, scale: float | None) -> Number | None:
-    root = call.roots[0]
-    if len(call.roots) != 1 or not isinstance(root, torch.Tensor):
-        return None
-    if not is_small(root, 1) or not root.numel() or root.is_complex():
-        return None
-    return number(float(root.detach()) / (scale or 1.0))
+    loss = one_number(call.roots[0]) if len(call.roots) == 1 else None
+    return None if loss is None else number(loss / (scale or 1.0))

@@ -117,7 +117,8 @@ class StepTracker:
                 # a constant, as by a bias.
                 listener.leaves.note_reached(made.leaves)
         elif _NOT_REACHED in message(made.failure):
-            listener.reads.note_wanted(made.outside())
+            for tensor in made.outside():
+                listener.leaves.of(tensor).wanted = True
 
     def start_next(self, made: Capture) -> None:
         """What comes now belongs to the next call."""

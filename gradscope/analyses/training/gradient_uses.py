@@ -12,7 +12,7 @@ import torch
 from torch.nn.utils import clip_grad
 
 from gradscope.analyses.training.leaves import Leaves
-from gradscope.autograd.elements import is_small
+from gradscope.autograd.elements import one_number
 from gradscope.autograd.nodes import torch_name
 from gradscope.autograd.summary import metadata
 from gradscope.autograd.tensors import (
@@ -84,7 +84,7 @@ class Alterations:
 
     def note_clipping(self, function: str, place: int, norm: Any, bound: Any) -> None:
         """A function of torch clips: the norm that it has found, and the one that it allows."""
-        before, after = _number(norm), _number(bound)
+        before, after = one_number(norm), one_number(bound)
         # What is not finite says nothing about the bound: a scaler skips that step, and other rules
         # tell where it comes from.
         if before is None or not math.isfinite(before):
@@ -102,14 +102,6 @@ class Alterations:
     def start_step(self, oldest: int) -> None:
         """Forget hooks on nodes that were made before this sequence number."""
         self._on_nodes = {key: hook for key, hook in self._on_nodes.items() if key >= oldest}
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, (int, float)):
-        return float(value)
-    if isinstance(value, torch.Tensor) and is_small(value, 1) and value.numel():
-        return float(value.detach())
-    return None
 
 
 class Reads:
@@ -138,11 +130,6 @@ class Reads:
             return
         self.of_leaves += 1
         self._leaves.of(tensor).read = True
-
-    def note_wanted(self, tensors: Iterable[torch.Tensor]) -> None:
-        """The program has asked for the gradient of these, and they are not in the graph."""
-        for tensor in tensors:
-            self._leaves.of(tensor).wanted = True
 
     def _note_vain(self, tensor: torch.Tensor, call: TorchCall, frame: FrameType) -> None:
         node = grad_fn_of(tensor)
