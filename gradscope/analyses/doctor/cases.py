@@ -14,9 +14,9 @@ from torch import nn
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.captured_call import (
     CapturedCall,
-    Names,
     Origins,
     loose_modules,
+    names_of,
     owners_of,
 )
 from gradscope.analyses.doctor.carriers import carrier
@@ -112,7 +112,7 @@ def _case(
     return CapturedCall(
         graph=_with_values(listener, graph, walked),
         origins=Origins(places, listener.recorder.sources, listener.recorder.places),
-        names=Names(scopes, modules),
+        names=names_of(scopes, modules),
         owners=owners_of(modules, loose),
         leaf_numbers=numbers,
         held=[*(leaf for leaf in leaves if leaf is not None), *listener.leaves.used()],
@@ -141,7 +141,7 @@ def _counted(node: Node, output: int, counts: Counts) -> Node:
 
 
 def _intakes(
-    listener: DoctorListener, origins: Origins, names: Names, sequences: dict[int, int]
+    listener: DoctorListener, origins: Origins, names: TensorTable[str], sequences: dict[int, int]
 ) -> Iterator[Intake]:
     """The operands without history that were not finite."""
     made_in_order = sorted(sequences)
@@ -156,7 +156,7 @@ def _intakes(
         yield msgspec.structs.replace(
             taken,
             node=position,
-            name=names.of(tensor) or names.of(base),
+            name=names.get(tensor) or names.get(base, ""),
             made=made,
             # Of the nodes of a call this graph need not hold all.
             first=sequences[made_in_order[bisect_left(made_in_order, taken.first or 0)]],
@@ -172,8 +172,7 @@ def _hooks(
 ) -> Iterator[Alteration]:
     """Hooks of the program that changed a gradient of this pass."""
     for position in sorted({*passed.altered, *made.flow.replaced, *made.unfinished}):
-        live: Any = made.walked.nodes[position]
-        function, place = listener.alterations.hook_on(live._sequence_nr(), leaf_of(live))
+        function, place = listener.alterations.hook_on(made.walked.nodes[position])
         # A call that failed leaves sums unfinished, and torch itself casts and copies: only a hook
         # that was seen, or a sum that does not add up, tells of the program's doing.
         if place < 0 and (made.failure is not None or position not in passed.altered):

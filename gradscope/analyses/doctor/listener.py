@@ -30,7 +30,7 @@ from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
-from gradscope.analyses.training.gradient_uses import Alterations, Reads
+from gradscope.analyses.training.gradient_uses import Alterations
 from gradscope.analyses.training.leaves import DEEPCOPY, Leaves
 from gradscope.analyses.training.loop_calls import LoopCalls
 from gradscope.analyses.training.optimizers import Optimizers
@@ -83,18 +83,17 @@ class DoctorListener(Listener):
         self.values_seen = NonFiniteValues()
         self.switches = Switches()
         self.cuts = Cuts(recorder, self.switches)
-        self._patches = collectives(recorder, self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.compared_terms: ComparedTerms | None = None
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carried = CarriedHistories(recorder)
         self.leaves = Leaves(recorder, self.cuts.note_rewrapped)
         self.optimizers = Optimizers(recorder, self.leaves)
-        self.mistaken_calls = self.optimizers.order.odd
         self.optimizers.on_step.append(self.lost_terms.note_step)
-        self.reads = Reads(recorder, self.leaves)
         self.alterations = Alterations()
         self.loop_calls = LoopCalls(recorder, self.optimizers, self.alterations)
+        patches = self.loop_calls, self.optimizers, self.leaves
+        self._patches: tuple[Any, ...] = (*patches, *collectives(recorder, self.cuts))
         self._check_all = check_all
         self.derivatives: Derivatives | None = None
         self.briefly = glancing(  # type: ignore[method-assign, assignment]
@@ -107,19 +106,13 @@ class DoctorListener(Listener):
 
     def start(self) -> None:
         """Install what else is needed."""
-        self.loop_calls.start()
-        self.optimizers.start()
-        self.leaves.start()
         for one in self._patches:
             one.start()
 
     def stop(self) -> None:
         """Leave nothing behind."""
-        for one in self._patches:
+        for one in reversed(self._patches):
             one.stop()
-        self.leaves.stop()
-        self.optimizers.stop()
-        self.loop_calls.stop()
 
     def look_at_terms(self, made: Capture) -> None:
         """Measure what the terms of a call bring, where it has several."""
@@ -262,7 +255,7 @@ class DoctorListener(Listener):
         elif sort == "switch":
             self.switches.note(call)
         elif sort == "grad":
-            self.reads.note(call)
+            self.leaves.note_read(call)
             self.leaves.note_edit(call)
         elif sort == "hook":
             self.alterations.note_hook(call)

@@ -63,9 +63,9 @@ def learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedPa
     evaluated = set(_in_eval_mode(roots))
     for learner in _sized(every, roots) if listener.is_shared else every:
         yield _told(listener, case, learner, own, evaluated)
-    for reference, read in listener.reads.vain.values():
+    for reference, read in leaves.vain.values():
         named = case.origins.told(read)
-        named.name = case.names.of(reference()) or named.name
+        named.name = case.names.get(reference()) or named.name
         yield named
 
 
@@ -146,7 +146,7 @@ def _told(
         kept=bool(name) and _is_kept(known) and not leaves.is_edited(tensor),
         held_by=held_by,
         held_once=None if held_by else at(max(known.holders, default=-1)),
-        gone=optimizer is not None and owner is None and not case.names.of(tensor),
+        gone=optimizer is not None and owner is None and not case.names.get(tensor),
         late=leaves.is_late(tensor) and not known.read,
         thawed=known.thawed and tensor.requires_grad,
         lazy=is_lazy(tensor),
@@ -182,7 +182,7 @@ def observations(
         never_stepped=listener.never_stepped,
         effects=tuple(map(origins.told, optimizers.effects.known.values())),
         mistaken_calls=tuple(
-            origins.told(one) for one in listener.mistaken_calls.known.values() if one.times
+            origins.told(one) for one in optimizers.order.odd.known.values() if one.times
         ),
         functions=tuple(derivatives.told(case.seen.functions, origins) if derivatives else ()),
         zeroed=origins.of(listener.loop_calls.zeroed_at),
@@ -203,7 +203,7 @@ def known_name(listener: DoctorListener, case: CapturedCall, leaf: torch.Tensor)
     """What the program calls a leaf, or else called it when it was used, or ""."""
     recorder = listener.recorder
     used = next(iter(recorder.leaf_names.of(leaf)), "")
-    return case.names.of(leaf) or used or recorder.modules.parameter_name(leaf)
+    return case.names.get(leaf) or used or recorder.modules.parameter_name(leaf)
 
 
 Namer = Callable[[DoctorListener, CapturedCall, torch.Tensor], str]

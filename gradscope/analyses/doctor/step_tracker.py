@@ -61,7 +61,7 @@ class StepTracker:
             kept=kept,
             # Who has read the gradients may have used them by hand, without changing a leaf in
             # place.
-            dropped=dropped if listener.reads.of_leaves == self._reads else 0,
+            dropped=dropped if listener.leaves.reads == self._reads else 0,
             in_closure=listener.optimizers.in_closure,
         )
         log.add(step)
@@ -138,7 +138,7 @@ class StepTracker:
         if accumulates or not backwards:
             listener.carried.end_call(now)
         self._last_sequence = now
-        self._reads = listener.reads.of_leaves
+        self._reads = listener.leaves.reads
 
     def finish(self) -> None:
         """The program has ended."""
@@ -148,7 +148,7 @@ class StepTracker:
     def has_never_stepped(self) -> bool:
         """Whether, at the end, nothing has used a gradient or looked at one."""
         listener = self._listener
-        used = listener.optimizers.order.steps or listener.reads.of_leaves
+        used = listener.optimizers.order.steps or listener.leaves.reads
         return not used and not self._accumulating.any_used(self._edited())
 
     def _edited(self) -> set[int]:

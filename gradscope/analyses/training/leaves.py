@@ -21,7 +21,10 @@ from torch.nn.modules import module as module_hooks
 
 from gradscope.autograd.calls import is_deriving, unwrapped
 from gradscope.autograd.elements import readable
+from gradscope.autograd.nodes import torch_name
+from gradscope.autograd.summary import metadata
 from gradscope.autograd.tensors import (
+    TensorRef,
     TensorTable,
     grad_fn_of,
     is_leaf_tensor,
@@ -31,7 +34,7 @@ from gradscope.autograd.tensors import (
 )
 from gradscope.model.observations import Cut, TrackedParameter
 from gradscope.recording.heard import HeardCall, hearing
-from gradscope.recording.names import locals_of
+from gradscope.recording.names import locals_of, name_in_frame
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.wrappers import local
@@ -56,12 +59,10 @@ _MOVES = frozenset(
 
 @dataclass(eq=False)
 class KnownOptimizer:
-    """An optimizer, by a number of its own: Python gives the id of one that is gone to the next
-    that is made.  Where it was ``made``; whether it has ``stepped``; how many tensors it held when
-    it was looked at last.
-    """
+    """An optimizer: where it was ``made``; whether it has ``stepped``; how many tensors it held
+    when it was looked at last.  It is known by this record, as python gives the id of one that is
+    gone to the next that is made."""
 
-    number: int
     made: int = -1
     stepped: bool = False
     size: int = -1
@@ -114,7 +115,9 @@ class KnownCopies(Cut, eq=False, gc=True):
 class Leaves:
     """All leaves that were met.
 
-    ``copies`` are told by the place that makes them.  ``optimizers_made`` counts optimizers.
+    ``copies`` are told by the place that makes them.  ``optimizers_made`` counts optimizers, and
+    ``reads`` how often the program, not torch, has read the gradient of a leaf.  ``vain`` are
+    tensors that are no leaves, and whose ``.grad`` it has read.
 
     Args:
         recorder: is asked for places.
@@ -126,6 +129,8 @@ class Leaves:
         self, recorder: Recorder, on_rewrapped: Callable[[int, torch.Tensor, torch.Tensor], None]
     ) -> None:
         self.copies: dict[int, KnownCopies] = {}
+        self.vain: dict[tuple[int, str], tuple[TensorRef, TrackedParameter]] = {}
+        self.reads = 0
         self.optimizers_made = 0
         self._recorder = recorder
         self._on_rewrapped = on_rewrapped
@@ -325,6 +330,37 @@ class Leaves:
             is_edit = call.function in _MOVES or (call.results and self._any_reached)
             if is_edit and storage and len(self._edited) < MAX_LEAVES:
                 self._edited.add(storage)
+
+    # ------------------------------------------------------------------ who reads gradients
+
+    def note_read(self, call: TorchCall) -> None:
+        """Somebody reads ``.grad``: of what?"""
+        tensor = call.operands[0] if call.operands else None
+        # Where a gradient is retained, to read it is not in vain.
+        if tensor is None or not requires_grad(tensor) or tensor.retains_grad:
+            return
+        if call.frame is not call.user:
+            return
+        if not is_leaf_tensor(tensor):
+            self._note_vain(tensor, call, call.frame)
+            return
+        self.reads += 1
+        self.of(tensor).read = True
+
+    def _note_vain(self, tensor: torch.Tensor, call: TorchCall, frame: FrameType) -> None:
+        node = grad_fn_of(tensor)
+        if node is None:
+            return
+        site = call.places.site(call.place)
+        paths = self._recorder.sources.operands(site) if site is not None else []
+        # Also the local variables, in case the expression's own names were bound since.
+        names = [name for name in frame.f_code.co_varnames if name.isidentifier()]
+        name = name_in_frame(tensor, [*paths, *names], frame)
+        made = self._recorder.place_of(node._sequence_nr())
+        read = TrackedParameter(
+            name, metadata(tensor), requires_grad=True, made=made, history=torch_name(node)
+        )
+        self.vain.setdefault((made, name), (TensorRef(tensor), read))
 
     # ------------------------------------------------------------------ what backward brings
 

@@ -227,9 +227,9 @@ class LoopCalls:
         scaler, optimizer = call.args[:2]
         self.scaled_steps.note_step(scaler, optimizer)
         # A step that is left out for infinities has used its gradients all the same.
-        number, tensors = self._optimizers.note_stepping(optimizer).number, parameters_of(optimizer)
+        known, tensors = self._optimizers.note_stepping(optimizer), parameters_of(optimizer)
         if ids_of(tensors) & self._order.fresh:
-            self._order.stepped(number, tensors, self._place(call), set())
+            self._order.stepped(known, tensors, self._place(call), set())
 
 
 def _taken(given: Iterable[Any]) -> tuple[list[Any], Exception | None]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.training.leaves import is_gone
+from gradscope.analyses.training.leaves import KnownOptimizer, is_gone
 from gradscope.analyses.training.used_gradients import BadGradients
 from gradscope.autograd.tensors import TensorTable
 from gradscope.model.observations import MistakeKind, MistakenCall
@@ -90,7 +90,7 @@ class LoopOrder:
 
     ``steps`` counts the steps of optimizers, also those that a scaler leaves out; ``fresh`` are the
     parameters whose gradient waits for one, ``ever`` those to which ``backward`` ever brought one;
-    ``latest`` is the place of the last.  ``last_steps`` are by the number of the optimizer; ``odd``
+    ``latest`` is the place of the last.  ``last_steps`` are by optimizer; ``odd``
     is told of all deviations.
     """
 
@@ -99,7 +99,7 @@ class LoopOrder:
     fresh: set[int] = field(default_factory=set)
     ever: set[int] = field(default_factory=set)
     odd: MistakenCalls = field(default_factory=MistakenCalls)
-    last_steps: dict[int, MadeStep] = field(default_factory=dict)
+    last_steps: dict[KnownOptimizer, MadeStep] = field(default_factory=dict)
     bad: BadGradients = field(default_factory=BadGradients)
     _clipped: dict[int, int] = field(default_factory=dict)
     _zeroed: dict[int, int] = field(default_factory=dict)
@@ -173,7 +173,11 @@ class LoopOrder:
             self.odd.tell("step alone", place, len(ids))
 
     def stepped(
-        self, optimizer: int, parameters: Sequence[torch.Tensor], place: int, changed: Ids
+        self,
+        optimizer: KnownOptimizer,
+        parameters: Sequence[torch.Tensor],
+        place: int,
+        changed: Ids,
     ) -> None:
         """An optimizer has stepped and changed these, or a scaler has left its step out."""
         self.steps += 1

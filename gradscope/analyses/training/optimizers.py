@@ -68,10 +68,8 @@ class Optimizers:
         self._leaves = leaves
         self._recorder = recorder
         self._known: MutableMapping[Any, KnownOptimizer] = WeakIdKeyDictionary()
-        self._numbered = 0
         self._has_searched = False
         self._last: set[int] = set()
-        self._there = (0, 0, 0)
         self._made: dict[int, None] = {}
         self._running: list[_Step] = []
         self._handles: list[Any] = []
@@ -96,8 +94,7 @@ class Optimizers:
         """What is known of an optimizer."""
         known = self._known.get(optimizer)
         if known is None:
-            self._numbered += 1
-            known = self._known[optimizer] = KnownOptimizer(self._numbered)
+            known = self._known[optimizer] = KnownOptimizer()
         return known
 
     def find(self) -> None:
@@ -129,10 +126,7 @@ class Optimizers:
 
     def note_call(self) -> None:
         """Backward is about to be called."""
-        # Nearly every step finds those of the step before; to go through them takes longer.
-        there = self._numbered, len(self._known), len(self._made)
-        if there != self._there:
-            self._there, self._last = there, {known.made for known in self._known.values()}
+        self._last = {known.made for known in self._known.values()}
 
     def places(self) -> list[int]:
         """The places that made those which lived when backward was called last, or live still, in
@@ -227,7 +221,7 @@ class Optimizers:
         with self._recorder.aside():
             tensors, place = parameters_of(step.optimizer), self._place(step.frame)
             known = self.of(step.optimizer)
-            self.order.stepped(known.number, tensors, place, step.changed)
+            self.order.stepped(known, tensors, place, step.changed)
             self.effects.end(step.samples, place, known.made)
             changed = [one for one in tensors if id(one) in step.changed]
             self.spoiling.end(step.optimizer, changed, known, place)
