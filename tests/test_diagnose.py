@@ -542,7 +542,7 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "piling up inside of a step that nothing zeroes": see(
         "GS501 warning 7", steps=(Step(1), Step(2, reused=3, origin=A, in_closure=True))
     ),
-    "two optimizers": see("", steps=(Step(1), Step(2, kept=3), Step(3))),
+    "two optimizers": see("", steps=(Step(1), Step(2), Step(3))),
     "inner steps": see(
         "", steps=(*(Step(n, nodes=10 * n, accumulates=False) for n in range(1, 6)), Step(6))
     ),

@@ -352,12 +352,10 @@ class Step(SeenRecord, frozen=True):
 
     ``accumulates``: it was ``backward``, not ``torch.autograd.grad``.  ``stepped``: since the call
     before, leaves of this graph were changed in place, as an optimizer or a descent by hand does.
-    ``kept``: of those, how many still held in ``.grad``, when this call began, the gradient that
-    they had been changed with.  ``reused``: of those, how many were then changed again with a
-    gradient that had the old one in it, which is certain only here.  ``in_closure``: the call was
-    made by a function that the program gave to a step.
-    ``dropped``: how many leaves of this graph had got a gradient in the call before, and hold none
-    any more though nothing changed them, nor did the program read the gradient.
+    ``reused``: of those, how many were changed with a gradient that had an old one in it, which had
+    been used before.  ``in_closure``: the call was made by a function that the program gave to a
+    step.  ``dropped``: how many leaves of this graph had got a gradient in the call before, and
+    hold none any more though nothing changed them, nor did the program read the gradient.
     ``scale``: what a GradScaler had multiplied the loss with; ``loss`` and ``norm`` are divided by
     it.
     """
@@ -368,7 +366,6 @@ class Step(SeenRecord, frozen=True):
     nodes: int = 0
     accumulates: bool = True
     stepped: bool = False
-    kept: int = 0
     reused: int = 0
     dropped: int = 0
     origin: Place = None

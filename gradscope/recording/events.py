@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 
+from gradscope.autograd.nodes import sequence_number
 from gradscope.autograd.tensors import (
     TensorTable,
     address_of,
@@ -31,8 +32,6 @@ MAX_EVENTS = 20_000
 
 FEW = 1_000
 """Results without history, fewer than which are not searched for dead ones."""
-
-_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 MAKES_LEAF = {
     torch.Tensor.requires_grad.__set__,  # type: ignore[attr-defined]
@@ -153,7 +152,7 @@ class Events:
         written: Callable[[torch.Tensor], tuple[int, int]] = lambda _: (0, 0),
     ) -> None:
         """Remember that these tensors have just been changed, and which bytes of each."""
-        now = _sequence()
+        now = sequence_number()
         for tensor in tensors:
             storage = storage_of(tensor)
             # Sparse, nested and wrapped tensors have no one storage by which a change could be

@@ -23,6 +23,7 @@ from gradscope.autograd.nodes import (
     is_leaf,
     make_release_safe,
     nearest,
+    sequence_number,
     walk,
 )
 from gradscope.autograd.tensors import TensorRef
@@ -37,8 +38,6 @@ from gradscope.recording.torch_call import SequenceSpan, Spans, TorchCall, name_
 
 Note = Callable[[int, int, int], None]
 """Takes the sequence numbers before and after a node ran, and the node's own."""
-
-sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 _MAY_HOLD_TENSORS = (torch.Tensor, list, tuple, dict)
 

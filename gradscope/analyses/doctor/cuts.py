@@ -10,7 +10,7 @@ of the Report's graph, only of sequence numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +35,7 @@ from gradscope.analyses.doctor.cut_calls import (
 )
 from gradscope.analyses.doctor.switches import Switch, Switches
 from gradscope.autograd.elements import is_small
+from gradscope.autograd.nodes import sequence_number
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
@@ -56,8 +57,6 @@ MAX_CUTS = 2_000
 
 _INSIDE = -2
 """In the place of a switch: what a Function uses inside, whose result has a history."""
-
-_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 _Key = tuple[int, str, CutReason, int]
 """Place, function, reason, and where history was switched off: code may be called from several
@@ -125,10 +124,6 @@ class Cuts:
         if computed:
             self.know(call.place, "data", [target], computed)
 
-    def note_rewrapped(self, place: int, parameter: torch.Tensor, source: torch.Tensor) -> None:
-        """The program has made a Parameter of a tensor with history."""
-        self.know(place, "Parameter", [parameter], [source])
-
     def note_inside(self, operands: Iterable[torch.Tensor]) -> None:
         """A call inside of a Function, whose forward runs without history: no cut of its own."""
         for tensor in operands:
@@ -179,7 +174,7 @@ class Cuts:
             for call in self._calls_of(root) if isinstance(root, torch.Tensor) else ():
                 call.cut.feeds_graph = call.cut.root = True
         waiting, self.taken = list(self._waiting.values()), []
-        self._marked_at = _sequence()
+        self._marked_at = sequence_number()
         # This runs at every backward call, and only some programs have a cut that waits.
         walked = set(sequences) if waiting else set()
         adding = terms_of(roots).adding if any(call.added for call in waiting) else set()
@@ -226,7 +221,7 @@ class Cuts:
         )
         if cut is None:
             return None
-        known = CutCall(cut, None, made=_sequence())
+        known = CutCall(cut, None, made=sequence_number())
         if not cut.is_settled:
             found = leaves_behind(behind)
             cut.add(found)

@@ -87,7 +87,7 @@ class DoctorListener(Listener):
         self.compared_terms: ComparedTerms | None = None
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carried = CarriedHistories(recorder)
-        self.leaves = Leaves(recorder, self.cuts.note_rewrapped)
+        self.leaves = Leaves(recorder, self.cuts.know)
         self.optimizers = Optimizers(recorder, self.leaves)
         self.optimizers.on_step.append(self.lost_terms.note_step)
         self.alterations = Alterations()

@@ -4,7 +4,7 @@ Report, with the tensors that a program holds for learning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -206,18 +206,15 @@ def known_name(listener: DoctorListener, case: CapturedCall, leaf: torch.Tensor)
     return case.names.get(leaf) or used or recorder.modules.parameter_name(leaf)
 
 
-Namer = Callable[[DoctorListener, CapturedCall, torch.Tensor], str]
-
-
 def cuts_and_terms(
     listener: DoctorListener, case: CapturedCall
 ) -> tuple[list[Cut], list[LostTerm]]:
-    """All places that cut, in the order in which the program came to them, those inside of
-    Functions, and those that copy; and the terms that were lost to the step after them."""
+    """All places that cut, in the order in which the program came to them, and then those inside of
+    Functions; and the terms that were lost to the step after them."""
 
-    def names(leaves: Iterable[torch.Tensor], known: Namer = name_of) -> tuple[str, ...]:
+    def names(leaves: Iterable[torch.Tensor]) -> tuple[str, ...]:
         """What the program calls these leaves, each name once; those without one are left out."""
-        return tuple(dict.fromkeys(filter(None, (known(listener, case, one) for one in leaves))))
+        return tuple(dict.fromkeys(filter(None, (name_of(listener, case, one) for one in leaves))))
 
     cuts: dict[Cut, Cut] = {}
     known = (one for one in listener.cuts.known.values() if one.feeds_graph or not one.inside)
@@ -229,9 +226,6 @@ def cuts_and_terms(
         case.origins.told(term, cut=cuts[term.cut], leaves=names(living(term.starved)))
         for term in listener.lost_terms.known
     ]
-    for copied in listener.leaves.copies.values():
-        originals = names((leaf for leaf, _ in copied.originals.living()), known_name)
-        cuts[copied] = case.origins.told(copied, leaves=originals)
     return list(cuts.values()), list[LostTerm](lost)
 
 

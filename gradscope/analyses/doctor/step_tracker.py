@@ -16,6 +16,7 @@ from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
 from gradscope.analyses.training.leaves import MAX_LEAVES
 from gradscope.analyses.training.loop_order import ids_of
+from gradscope.autograd.nodes import sequence_number
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.model.observations import Step
@@ -24,8 +25,6 @@ from gradscope.recording.wrappers import shards
 
 # Torch's words for an input that is not in the graph.
 _NOT_REACHED = "appears to not have been used in the graph"
-
-_sequence = torch._C._autograd._get_sequence_nr
 
 
 class StepTracker:
@@ -50,7 +49,7 @@ class StepTracker:
         # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)
         kept_leaves = self._kept(made) if call.accumulates else []
-        changed, kept, dropped = self._accumulating.before(kept_leaves, edited)
+        changed, dropped = self._accumulating.before(kept_leaves, edited)
         step = Step(
             number=log.calls,
             accumulates=call.accumulates,
@@ -58,7 +57,6 @@ class StepTracker:
             nodes=len(made.nodes),
             origin=listener.recorder.places.number(call.frame),
             stepped=changed > 0,
-            kept=kept,
             # Who has read the gradients may have used them by hand, without changing a leaf in
             # place.
             dropped=dropped if listener.leaves.reads == self._reads else 0,
@@ -122,7 +120,7 @@ class StepTracker:
 
     def start_next(self, made: Capture) -> None:
         """What comes now belongs to the next call."""
-        now = _sequence()
+        now = sequence_number()
         listener, backwards = self._listener, self._log.backwards
         listener.values_seen.start_step()
         listener.cuts.start_step()

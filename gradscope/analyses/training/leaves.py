@@ -14,7 +14,6 @@ from itertools import islice
 from types import FrameType
 from typing import Any
 
-import msgspec
 import torch
 from torch import nn
 from torch.nn.modules import module as module_hooks
@@ -42,9 +41,6 @@ from gradscope.recording.wrappers import local
 MAX_LEAVES = 500_000
 """Leaves that are remembered, and storages that the program has changed itself."""
 
-MAX_COPIED = 20_000
-"""Leaves that are remembered for each place that copies some."""
-
 MAX_CONSTRUCTORS = 8
 """Functions around the making of a parameter that are remembered, the innermost."""
 
@@ -71,8 +67,8 @@ class KnownOptimizer:
 class KnownLeaf(TrackedParameter, eq=False, gc=True):
     """What is known of one leaf, with what only its run asks.
 
-    Where it comes from: ``made`` where the program called ``nn.Parameter``, ``copied`` where it was
-    copied from another; ``born`` where a module registered it, under a ``name``
+    Where it comes from: ``made`` where the program called ``nn.Parameter``, or ``copied`` from
+    another by this cut; ``born`` where a module registered it, under a ``name``
     (``Linear.weight``), in these ``constructors``, each with its place.  ``age`` is how many
     optimizers there had been.
 
@@ -85,7 +81,7 @@ class KnownLeaf(TrackedParameter, eq=False, gc=True):
     used a mixed gradient (``reused``).
     """
 
-    copied: int = -1
+    copied: Cut | None = None
     born: int | None = None
     constructors: tuple[tuple[int, int], ...] = ()
     age: int = -1
@@ -106,34 +102,25 @@ class KnownLeaf(TrackedParameter, eq=False, gc=True):
         return not self.steps and not self.holders and self.read
 
 
-class KnownCopies(Cut, eq=False, gc=True):
-    """A place that has copied these leaves: a cut, for each copy is a new leaf."""
-
-    originals: TensorTable[bool] = msgspec.field(default_factory=lambda: TensorTable(MAX_COPIED))
-
-
 class Leaves:
     """All leaves that were met.
 
-    ``copies`` are told by the place that makes them.  ``optimizers_made`` counts optimizers, and
-    ``reads`` how often the program, not torch, has read the gradient of a leaf.  ``vain`` are
-    tensors that are no leaves, and whose ``.grad`` it has read.
+    ``optimizers_made`` counts optimizers, and ``reads`` how often the program, not torch, has read
+    the gradient of a leaf.  ``vain`` are tensors that are no leaves, and whose ``.grad`` it has
+    read.
 
     Args:
         recorder: is asked for places.
-        on_rewrapped: told of a Parameter that the program made of a tensor with history: the place,
-            the Parameter, that tensor.
+        cut: told of a leaf that the program made of a tensor with history, or of another leaf, and
+            which gives what is known of the place.
     """
 
-    def __init__(
-        self, recorder: Recorder, on_rewrapped: Callable[[int, torch.Tensor, torch.Tensor], None]
-    ) -> None:
-        self.copies: dict[int, KnownCopies] = {}
+    def __init__(self, recorder: Recorder, cut: Callable[..., Cut | None]) -> None:
         self.vain: dict[tuple[int, str], tuple[TensorRef, TrackedParameter]] = {}
         self.reads = 0
         self.optimizers_made = 0
         self._recorder = recorder
-        self._on_rewrapped = on_rewrapped
+        self._cut = cut
         self._known: TensorTable[KnownLeaf] = TensorTable(MAX_LEAVES)
         self._edited: set[int] = set()
         self._any_reached = False
@@ -228,15 +215,14 @@ class Leaves:
             return
         place = self.of(parameter).made = places.number(frame)
         if isinstance(data, torch.Tensor) and grad_fn_of(data) is not None:
-            self._on_rewrapped(place, parameter, data)
+            self._cut(place, "Parameter", [parameter], [data])
 
     def note_copy(self, place: int, copy: torch.Tensor, original: torch.Tensor) -> None:
         """A leaf has been copied."""
         if not is_learned_leaf(original) or place < 0 or copy is original:
             return
-        known = KnownCopies(place, "deepcopy", "function", itself=True)
-        self.copies.setdefault(place, known).originals[original] = True
-        self.of(copy).copied = place
+        # The copy is a leaf of its own, and not followed.
+        self.of(copy).copied = self._cut(place, "deepcopy", [], [original])
 
     def _note_age(self, leaf: torch.Tensor) -> None:
         known = self.of(leaf)
@@ -372,8 +358,8 @@ class Leaves:
                 known = self._known[leaf] = KnownLeaf()
             if known.once or not known.reached:
                 known.reached, known.once = True, not known.reached
-                if known.copied >= 0:
-                    self.copies[known.copied].feeds_graph = True
+                if known.copied is not None:
+                    known.copied.feeds_graph = True
 
     def note_filled(self) -> None:
         """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint

@@ -19,10 +19,9 @@ import torch
 
 from gradscope.analyses.training.leaves import KnownOptimizer, is_gone
 from gradscope.analyses.training.used_gradients import BadGradients
+from gradscope.autograd.nodes import sequence_number
 from gradscope.autograd.tensors import TensorTable
 from gradscope.model.observations import MistakeKind, MistakenCall
-
-_sequence = torch._C._autograd._get_sequence_nr
 
 MAX_FRESH = 1_000_000
 """Parameters whose gradient waits for a step; beyond it all are forgotten."""
@@ -191,7 +190,7 @@ class LoopOrder:
         for known in ids & self._zeroed.keys():
             del self._zeroed[known]
         if changed or optimizer not in self.last_steps:
-            self.last_steps[optimizer] = MadeStep(place, _sequence(), changed)
+            self.last_steps[optimizer] = MadeStep(place, sequence_number(), changed)
         self.latest = place
 
     # ------------------------------------------------------------------ deviations
@@ -207,7 +206,7 @@ class LoopOrder:
         if ids & self.fresh or not all(map(is_gone, asked)):
             return
         known = self.odd.tell("dropped", self._zeroed[id(asked[0])], len(lost), other=place)
-        self._empty = _EmptyStep(known, place, _sequence(), lost)
+        self._empty = _EmptyStep(known, place, sequence_number(), lost)
 
     def _is_used(self, parameter: torch.Tensor) -> bool:
         """Whether what a parameter holds is none, or what a step has used already."""

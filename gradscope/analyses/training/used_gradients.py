@@ -29,7 +29,7 @@ class Accumulating:
         self._leaves = leaves
         self._any_mixed = False
 
-    def before(self, leaves: Sequence[torch.Tensor], edited: set[int]) -> tuple[int, int, int]:
+    def before(self, leaves: Sequence[torch.Tensor], edited: set[int]) -> tuple[int, int]:
         """Look at the leaves of a graph just before backward goes through it.
 
         Args:
@@ -37,10 +37,10 @@ class Accumulating:
             edited: storages that were changed in place since the last call, also through ``.data``.
 
         Returns:
-            How many were changed in place since the last call; of those, how many still hold the
-            gradient they were changed with; how many were not changed, and hold theirs no longer.
+            How many were changed in place since the last call, and how many were not changed, and
+            hold their gradient no longer.
         """
-        changed = kept = dropped = 0
+        changed = dropped = 0
         unchanged: list[torch.Tensor] = []
         for leaf, known in zip(leaves, map(self._leaves.get, leaves), strict=True):
             if known.version < 0:
@@ -55,12 +55,11 @@ class Accumulating:
             stays = used or (known.mixed and id(gradient) == known.gradient)
             known.mixed = gradient is not None and stays and is_there(gradient)
             changed += is_changed
-            kept += known.mixed and used
-        self._any_mixed |= kept > 0
+            self._any_mixed |= known.mixed and used
         # One gradient that is still there means that they are being gathered.
         if not changed and not any(is_there(leaf.grad) for leaf in unchanged):
             dropped = len(unchanged)
-        return changed, kept, dropped
+        return changed, dropped
 
     def note_step(self, changed: Sequence[torch.Tensor]) -> None:
         """A step of an optimizer has just changed these."""
