@@ -294,11 +294,12 @@ class Doctor:
     def _note_overflow(self, made: Capture) -> None:
         """Where a gradient of a scaled loss stopped being finite: a step may be left out for it."""
         steps = self._listener.loop_calls.scaled_steps
-        steps.start_call()
+        steps.source = None
         source = made.source() if made.is_full and not made.is_finite else None
         if source is not None:
             node = made.nodes[source]
-            steps.note_source(short_op(op_name(node)), self.recorder.site_of(node._sequence_nr()))
+            site = self.recorder.site_of(node._sequence_nr())
+            steps.source = short_op(op_name(node)), site
 
     def _on_refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
         self._builder.refused(error, args, frame)

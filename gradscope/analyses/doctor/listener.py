@@ -88,8 +88,7 @@ class DoctorListener(Listener):
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carried = CarriedHistories(recorder)
         self.leaves = Leaves(recorder, self.cuts.know)
-        self.optimizers = Optimizers(recorder, self.leaves)
-        self.optimizers.on_step.append(self.lost_terms.note_step)
+        self.optimizers = Optimizers(recorder, self.leaves, self.lost_terms.note_step)
         self.alterations = Alterations()
         self.loop_calls = LoopCalls(recorder, self.optimizers, self.alterations)
         patches = self.loop_calls, self.optimizers, self.leaves

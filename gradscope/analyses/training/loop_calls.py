@@ -40,8 +40,8 @@ class ScaledSteps:
     """The steps of all scalers of a run.
 
     ``before`` is the scale at the first step that was left out, ``after`` that after the last such.
-    ``overflow`` is the op, and its place, whose backward made the first gradient that was not
-    finite, where the call before a step left out was looked at in full.
+    ``source`` is the op, and its place, whose backward made the first gradient that was not finite
+    in the last call, where that was looked at in full; ``overflow`` that before a step left out.
     """
 
     steps: int = 0
@@ -49,16 +49,8 @@ class ScaledSteps:
     before: float | None = None
     after: float | None = None
     overflow: tuple[str, Site | None] | None = None
-    _source: tuple[str, Site | None] | None = None
+    source: tuple[str, Site | None] | None = None
     _waiting: weakref.ref[Any] | None = None
-
-    def start_call(self) -> None:
-        """A backward call is about to be made: what the one before it overflowed at is told."""
-        self._source = None
-
-    def note_source(self, op: str, site: Site | None) -> None:
-        """Backward of this op has made a gradient that is not finite of a finite one."""
-        self._source = self._source or (op, site)
 
     def note_step(self, scaler: Any, optimizer: Any) -> None:
         """``scaler.step(optimizer)`` has returned."""
@@ -74,7 +66,7 @@ class ScaledSteps:
         scale = float(scaler.get_scale())
         self.before = scale if self.before is None else self.before
         self.after = scale
-        self.overflow = self.overflow or self._source
+        self.overflow = self.overflow or self.source
         self._waiting = weakref.ref(scaler)
 
     def note_update(self, scaler: Any) -> None:

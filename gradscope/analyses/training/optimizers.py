@@ -50,20 +50,25 @@ class Optimizers:
     ``order`` is what was seen of the order of the loop, ``effects`` what steps change, and
     ``spoiling`` NaN that they make; the last two are measured while it ``compares``.
 
-    ``on_step`` are told of the parameters of each that makes a step; ``accumulating`` is what
-    becomes of the gradients that it uses.
+    ``accumulating`` is what becomes of the gradients that a step uses.
 
     Args:
         recorder: is off while a step is made.
         leaves: are told what optimizers hold, and do with it.
+        on_step: is told of the parameters of each that makes a step.
     """
 
-    def __init__(self, recorder: Recorder, leaves: Leaves) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        leaves: Leaves,
+        on_step: Callable[[Iterable[torch.Tensor]], None],
+    ) -> None:
         self.effects, self.spoiling = StepEffects(), SpoilingSteps()
         self.compares = True
         self.order = LoopOrder()
         self.any_stepped = False
-        self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = []
+        self._on_step = on_step
         self.accumulating = Accumulating(leaves)
         self._leaves = leaves
         self._recorder = recorder
@@ -162,8 +167,7 @@ class Optimizers:
         self.note_stepping(optimizer)
         place, tensors = self._place(frame), parameters_of(optimizer)
         self._note_given(tensors)
-        for told in self.on_step:
-            told(tensors)
+        self._on_step(tensors)
         # A closure brings the gradients during the step.
         if not given:
             self.order.step(tensors, place)
