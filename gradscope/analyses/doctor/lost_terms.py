@@ -9,7 +9,7 @@ of them is decided when it is known which optimizers have stepped.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,9 +18,9 @@ import torch
 
 from gradscope.analyses.doctor.ancestry import terms_of
 from gradscope.analyses.doctor.capture import Capture
-from gradscope.analyses.doctor.cut_calls import CutCall, KnownCut
+from gradscope.analyses.doctor.cut_calls import KnownCut
 from gradscope.analyses.doctor.cuts import Cuts
-from gradscope.autograd.nodes import Walked, leaf_of
+from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.tensors import TensorRef, living
 from gradscope.model.observations import LostTerm
 from gradscope.recording.recorder import Recorder
@@ -92,18 +92,34 @@ class LostTerms:
             whole = KnownTerm(None, given=set(map(id, watch.leaves)))
             self._waiting.append(_Call(watch.number, [whole], []))
             return
-        tops = terms_of(watch.call.roots).tops
+        tops = {top: self._place(top) for top in terms_of(watch.call.roots).tops}
         # Those that a loop adds up at one place are one.
-        places = {place: KnownTerm(place) for place in map(self._place, tops)}
-        terms = [places[self._place(top)] for top in tops]
-        above = _terms_above(watch.walked, tops, terms)
+        terms = list(map(KnownTerm, dict.fromkeys(tops.values())))
+        walked, bits = watch.walked, {term.origin: 1 << n for n, term in enumerate(terms)}
+        # For every node the terms that were computed from it, a bit for each: edges come by their
+        # source, so that one pass in order is enough.
+        above = [0] * len(walked.nodes)
+        for top, place in tops.items():
+            above[walked.index[top]] |= bits[place]
+        for source, _, target, _ in walked.edges:
+            above[target] |= above[source]
         for position in watch.leaf_positions:
-            leaf = leaf_of(watch.walked.nodes[position])
-            if leaf is not None:
-                for term in above[position]:
+            leaf = leaf_of(walked.nodes[position])
+            for term in terms if leaf is not None else ():
+                if above[position] & bits[term.origin]:
                     term.given.add(id(leaf))
-        suspects = [one for each in taken for one in _suspects(each, above, watch)]
-        self._waiting.append(_Call(watch.number, list(places.values()), suspects))
+        suspects = []
+        for one in taken:
+            behind = list(map(TensorRef, one.behind()))
+            if one.added:
+                suspects.append(_TermSuspect(one.cut, behind, None, False))
+            used = [above[watch.sequences[number]] for number in one.takers - one.added]
+            suspects += [
+                _TermSuspect(one.cut, behind, term, bool(one.entered))
+                for term in terms
+                if any(mask & bits[term.origin] for mask in used)
+            ]
+        self._waiting.append(_Call(watch.number, terms, suspects))
 
     def note_step(self, parameters: Iterable[torch.Tensor]) -> None:
         """An optimizer with these parameters makes a step."""
@@ -152,30 +168,3 @@ class LostTerms:
     def _place(self, node: Any) -> int | None:
         place = self._recorder.place_of(node._sequence_nr())
         return None if place < 0 else place
-
-
-def _terms_above(walked: Walked, tops: list[Any], terms: list[KnownTerm]) -> list[list[KnownTerm]]:
-    """For every node the terms of the loss that were computed from it."""
-    # A bit for each term: edges come by their source, so that one pass in order is enough.
-    masks = [0] * len(walked.nodes)
-    for number, top in enumerate(tops):
-        masks[walked.index[top]] |= 1 << number
-    for source, _, target, _ in walked.edges:
-        masks[target] |= masks[source]
-    lists: dict[int, list[KnownTerm]] = {}
-    for mask in set(masks):
-        chosen = (term for number, term in enumerate(terms) if mask >> number & 1)
-        lists[mask] = list(dict.fromkeys(chosen))
-    return [lists[mask] for mask in masks]
-
-
-def _suspects(
-    taken: CutCall, above: list[list[KnownTerm]], watch: Capture
-) -> Iterator[_TermSuspect]:
-    """The terms that a call which cut had a part in."""
-    behind = list(map(TensorRef, taken.behind()))
-    if taken.added:
-        yield _TermSuspect(taken.cut, behind, None, False)
-    positions = (watch.sequences[number] for number in taken.takers - taken.added)
-    for term in dict.fromkeys(term for position in positions for term in above[position]):
-        yield _TermSuspect(taken.cut, behind, term, bool(taken.entered))
