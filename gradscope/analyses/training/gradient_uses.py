@@ -1,5 +1,4 @@
-"""What the program does with gradients: hooks on tensors, clipping of ``.grad``, reads that find
-None."""
+"""What the program does with gradients: hooks on tensors and modules, clipping of ``.grad``."""
 
 from __future__ import annotations
 
