@@ -123,9 +123,15 @@ class Events:
         return known or bool(kwargs and (kwargs.get("inplace") or kwargs.get("out") is not None))
 
     def note_change(
-        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        site: Site | None,
+        is_inside: bool,
     ) -> None:
-        """Remember the tensors that a call has changed."""
+        """Remember the tensors that a call has changed; one inside of a custom Function is a part
+        of what that computes, so that no bytes are told of it."""
         # By torch's convention a function whose name ends in _ changes its first argument.
         # `nn.init.constant_` and its like hand all of theirs over by name.
         first = args[:1] or tuple(kwargs.values())[:1]
@@ -133,6 +139,8 @@ class Events:
         function = _name(func)
 
         def written(tensor: torch.Tensor) -> tuple[int, int]:
+            if is_inside:
+                return 0, 0
             return bytes_of(_part(tensor, args) if function == "__setitem__" else tensor)
 
         self.note_changed(flat_tensors(changed), function, site, written)

@@ -83,8 +83,6 @@ class Recorder(Recording, TorchFunctionMode):
         keep: int = SMALL,
     ) -> None:
         super().__init__(sources, keep)
-        self.functions: list[Any] = []
-        """The custom Functions that are being applied, the innermost last."""
         self.handlers = BackwardHandlers(on_backward or self.let_run)
         self.listeners = Listeners()
         self._originals_of = Originals()

@@ -108,6 +108,8 @@ class Recording:
         self.fault: Fault | None = None
         self.refused: list[TensorRef] = []
         self.elsewhere = Elsewhere(self.sources, self.places)
+        self.functions: list[Any] = []
+        """The custom Functions that are being applied, the innermost last."""
         self.transforms = 0  # those that torch.func made inside of a transform
         self.first = 0
         """The sequence number with which it began."""
@@ -145,7 +147,8 @@ class Recording:
             )
         if in_place:
             site = self.places.site_of(call.frame)
-            events.note_change(call.func, call.args, call.kwargs, site)
+            is_inside = bool(self.functions)
+            events.note_change(call.func, call.args, call.kwargs, site, is_inside)
         own = own_change(call.args, call.kwargs)
         if own is not None:
             name = f"{name_of_call(call.func)}: {own[1]}"
