@@ -72,8 +72,6 @@ _MEANT = re.compile(
 def _is_mixed(entry: Broadcast) -> bool:
     """Whether both operands begin with the same dimension, as samples do, and it is there twice in
     the result: they were aligned by other dimensions."""
-    if len(entry.shapes) != 2:
-        return False
     low, high = sorted(entry.shapes, key=len)
     # Of as many dimensions, as (n, 1) and (1, n), they were aligned on purpose.
     if len(low) == len(high) or not low or low[0] != high[0] or low[0] == 1:
