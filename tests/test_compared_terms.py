@@ -1,5 +1,5 @@
-"""Terms of a loss that are faint beside another one, or cancel with it: torch's own gradients of
-each term alone say so."""
+"""Terms of a loss that are faint beside another one: torch's own gradients of each term alone say
+so."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ CASES = {
 }
 
 
-def told(session: Session, program: str, words: str) -> list[Finding]:
-    """What the doctor finds of terms in these words, which is information."""
+def told(session: Session, program: str) -> list[Finding]:
+    """What the doctor finds of terms, which is information."""
     report = session.look(program, command="doctor")
-    found = [one for one in report.findings if one.rule == "GS207" and words in one.message]
+    found = [one for one in report.findings if one.rule == "GS207"]
     assert {one.severity for one in found} <= {"information"}
     return found
 
@@ -79,67 +79,8 @@ def told(session: Session, program: str, words: str) -> list[Finding]:
 @pytest.mark.parametrize("name", CASES)
 def test_a_term_is_faint_where_its_gradient_is(session: Session, name: str) -> None:
     before, terms, loss, faint = CASES[name]
-    found = told(session, PROGRAM.format(before=before, terms=terms, loss=loss), "next to nothing")
+    found = told(session, PROGRAM.format(before=before, terms=terms, loss=loss))
     assert [re.findall("`(.*?)`", one.message)[0] for one in found] == faint
-
-
-CANCELLING = {
-    "at the only leaf": ("", "up, down = a.exp().sum(), (1.001 * a).exp().sum()", "up - down", 1),
-    "of one sign": ("", "up, down = a.exp().sum(), (1.001 * a).exp().sum()", "up + down", 0),
-    "of two sizes": ("", "up, down = a.exp().sum(), 1.1 * a.exp().sum()", "up - down", 0),
-    "at one leaf of two": (
-        "",
-        "up, down = (a.exp() + b).sum(), (a.exp() - b).sum()",
-        "up - down",
-        0,
-    ),
-    "at all that both reach": (
-        "c = torch.randn(3, requires_grad=True)",
-        "up, down = (a.exp() * b + c).sum(), (a.exp() * b).sum()",
-        "up - down",
-        1,
-    ),
-    "at less than half of what they reach": (
-        "c, d = torch.randn(2, 3, requires_grad=True)",
-        "up, down = (a.exp() + c * b).sum(), (a.exp() + 2 * d).sum()",
-        "up - down",
-        0,
-    ),
-    "two of three": (
-        "",
-        "up, down, fit = a.exp().sum(), (1.001 * a).exp().sum(), (a * b).sum()",
-        "up + fit - down",
-        1,
-    ),
-    "in the first calls only": (
-        "",
-        "up, down = a.exp().sum(), a.exp().sum()",
-        "up - [1, 1, 2, 2, 2][step] * down",
-        0,
-    ),
-    "not finite": ("", "up, down = a.sum() / 0, a.sum() / 0", "up - down", 0),
-}
-
-
-@pytest.mark.parametrize("name", CANCELLING)
-def test_terms_cancel_where_their_gradients_do(session: Session, name: str) -> None:
-    before, terms, loss, times = CANCELLING[name]
-    found = told(session, PROGRAM.format(before=before, terms=terms, loss=loss), "cancel")
-    assert [re.findall("`(.*?)`", one.message) for one in found] == [["up", "down"]] * times
-
-
-@pytest.mark.parametrize(("left", "cancels"), [(0.0199, True), (0.0201, False)])
-def test_what_is_left_is_as_torch_says(session: Session, left: float, cancels: bool) -> None:
-    a = torch.ones(3, requires_grad=True)
-    (up,) = torch.autograd.grad(a.exp().sum(), a)
-    (down,) = torch.autograd.grad((1 - left) * a.exp().sum(), a)
-    assert float((up - down).norm() / up.norm()) == pytest.approx(left, rel=1e-4)
-    terms = f"up, down = a.exp().sum(), {1 - left!r} * a.exp().sum()"
-    program = PROGRAM.format(before="", terms=terms, loss="up - down")
-    found = [one.evidence[0] for one in told(session, program, "cancel")]
-    words = "1.99 % at most, in a; both reach 1 of 1 leaf; measured in the first 3 backward calls "
-    words += "of several terms"
-    assert found == ([words] if cancels else [])
 
 
 @pytest.mark.parametrize(("share", "is_faint"), [(0.0099, True), (0.0101, False)])
@@ -150,7 +91,7 @@ def test_the_share_is_that_of_torch(session: Session, share: float, is_faint: bo
     (fit,), (prior,) = (torch.autograd.grad(term, a) for term in ((a * b).sum(), (a * a).sum()))
     factor = float(fit.norm() / prior.norm()) / share
     program = PROGRAM.format(before="", terms=TWO, loss=f"fit + {factor!r} * prior")
-    found = [one.evidence[0] for one in told(session, program, "next to nothing")]
+    found = [one.evidence[0] for one in told(session, program)]
     words = "0.99 % at most, in a; both reach 1 of its 2 leaves; measured in the first "
     words += "3 backward calls of several terms"
     assert found == ([words] if is_faint else [])

@@ -209,7 +209,8 @@ _PASSES = (torch.autograd.grad, torch.autograd.backward)
 
 
 def one_number(value: Any) -> float | None:
-    """A setting, such as the rate of an optimizer, where it is one number; it may be a tensor."""
-    if isinstance(value, torch.Tensor) and value.numel() == 1 and readable(value):
+    """A loss, or a setting such as the rate of an optimizer, where it is one number; it may be a
+    tensor."""
+    if isinstance(value, torch.Tensor) and is_small(value, 1) and value.numel():
         value = value.item()
     return float(value) if isinstance(value, Real) else None

@@ -10,7 +10,7 @@ values or the Report.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from graphlib import TopologicalSorter
@@ -103,6 +103,9 @@ def slots_of(kind: type) -> tuple[str, ...]:
 def _slots_of(kind: type) -> tuple[str, ...]:
     return tuple(name for name in dir(kind) if name.startswith("_saved_"))
 
+
+sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
+"""The number of the node that this thread makes next."""
 
 NO_SEQUENCE = 2**63
 """AccumulateGrad and the like carry a sequence number above this: they run as soon as they can."""

@@ -178,7 +178,7 @@ class Assembler:
             # No call made it, so no expression and no module is its own.
             return Node(number, op_name(live), "op", self._outputs(number, live))
         span = self.recorder.span_of(sequence)
-        origin = self._origin_at(self.recorder.place_of(span))
+        origin = self._origin_at(self.recorder.place_of(sequence))
         op, kind = _op_and_kind(live)
         is_derived = span is not None and span.is_backward
         return Node(

@@ -114,9 +114,9 @@ class TrackedParameter(Record):
     gradients again and again, and the program does nothing with them.
     """
 
-    name: str
-    tensor: TensorInfo
-    requires_grad: bool
+    name: str = ""
+    tensor: TensorInfo = TensorInfo((), "")
+    requires_grad: bool = False
     in_module: bool = False
     in_optimizer: bool | None = None
     leaf: int | None = None
@@ -204,12 +204,9 @@ class LostTerm(Record):
 
 
 class TermShare(Record):
-    """Two terms of a loss, ``name`` and ``beside``, the first made at ``origin``, and a share that
-    is small in each leaf that both reach: ``share`` at most, in ``leaf``.
-
-    Of a faint term it is its norm as a part of the other's, of two that cancel the norm of their
-    sum as a part of the larger one's.  Both reached up to ``leaves`` leaves, ``of`` those that the
-    faint term did, or either of the two, in so many ``calls`` of backward.
+    """A term ``name`` of a loss, made at ``origin``, whose norm as a part of that of ``beside`` is
+    small in each leaf that both reach: ``share`` at most, in ``leaf``.  Both reached up to
+    ``leaves`` leaves ``of`` those that the first did, in so many ``calls`` of backward.
     """
 
     origin: Place
@@ -355,12 +352,10 @@ class Step(SeenRecord, frozen=True):
 
     ``accumulates``: it was ``backward``, not ``torch.autograd.grad``.  ``stepped``: since the call
     before, leaves of this graph were changed in place, as an optimizer or a descent by hand does.
-    ``kept``: of those, how many still held in ``.grad``, when this call began, the gradient that
-    they had been changed with.  ``reused``: of those, how many were then changed again with a
-    gradient that had the old one in it, which is certain only here.  ``in_closure``: the call was
-    made by a function that the program gave to a step.
-    ``dropped``: how many leaves of this graph had got a gradient in the call before, and hold none
-    any more though nothing changed them, nor did the program read the gradient.
+    ``reused``: of those, how many were changed with a gradient that had an old one in it, which had
+    been used before.  ``in_closure``: the call was made by a function that the program gave to a
+    step.  ``dropped``: how many leaves of this graph had got a gradient in the call before, and
+    hold none any more though nothing changed them, nor did the program read the gradient.
     ``scale``: what a GradScaler had multiplied the loss with; ``loss`` and ``norm`` are divided by
     it.
     """
@@ -371,7 +366,6 @@ class Step(SeenRecord, frozen=True):
     nodes: int = 0
     accumulates: bool = True
     stepped: bool = False
-    kept: int = 0
     reused: int = 0
     dropped: int = 0
     origin: Place = None
@@ -420,7 +414,8 @@ class Failure(Struct, frozen=True):
     """The exception that ended the program, or that a backward call raised and the program caught.
 
     ``ended``: the program ended by it.  ``raiser``: who raised it, where a backward call was under
-    way.
+    way.  While the program runs, ``identity`` is the id of the exception, and ``call`` the number
+    of the backward call.
     """
 
     type: str
@@ -429,6 +424,8 @@ class Failure(Struct, frozen=True):
     in_backward: bool = False
     ended: bool = False
     raiser: Raiser | None = None
+    identity: int = 0
+    call: int = 0
 
 
 class Stopped(SeenRecord, frozen=True):
@@ -570,7 +567,6 @@ class Observations(Watched, frozen=True):
     cuts: tuple[Cut, ...] = ()
     lost_terms: tuple[LostTerm, ...] = ()
     faint_terms: tuple[TermShare, ...] = ()
-    cancelling_terms: tuple[TermShare, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()

@@ -6,7 +6,8 @@
        │            │           └► wrappers, stand_in  around the calls of modules
        │            └──────► events, remembered,      what happened besides making nodes
        │                     backward_calls, failed
-       └──────► listener                              whoever wants to hear more: doctor, check
+       └──────► listener, heard                       whoever wants to hear more: doctor, check;
+                                                      also of functions that are no torch calls
 
 Knows nothing of graphs as a whole, and nothing of backward calls but that they come.
 

@@ -21,6 +21,7 @@ from torch.amp import grad_scaler
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd.calls import BackwardCall
+from gradscope.autograd.nodes import sequence_number
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.patched import Original, by_way_of
 from gradscope.recording.places import Places
@@ -111,8 +112,6 @@ class Elsewhere:
 MOST = 1_000
 """Scaled losses that are remembered; a backward call mostly starts from the last one."""
 
-_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
-
 
 class ScaledLosses:
     """What ``GradScaler.scale`` has made while its ``patch`` is started."""
@@ -125,10 +124,10 @@ class ScaledLosses:
     def _note(self, original: Original, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return original(*args, **kwargs)
-        first = _number()
+        first = sequence_number()
         result = original(*args, **kwargs)
-        if first < _number():
-            self._made.append((first, _number()))
+        if first < sequence_number():
+            self._made.append((first, sequence_number()))
         return result
 
     def factor(self, root: Any) -> float | None:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
 from types import MethodType
 from typing import Any, NamedTuple
 
 import msgspec
 import torch
 
+from gradscope.autograd.nodes import sequence_number
 from gradscope.autograd.tensors import (
     TensorTable,
+    address_of,
     flat_tensors,
     is_learned_leaf,
     requires_grad,
@@ -30,8 +33,6 @@ MAX_EVENTS = 20_000
 FEW = 1_000
 """Results without history, fewer than which are not searched for dead ones."""
 
-_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
-
 MAKES_LEAF = {
     torch.Tensor.requires_grad.__set__,  # type: ignore[attr-defined]
     torch.Tensor.requires_grad_,
@@ -39,15 +40,17 @@ MAKES_LEAF = {
 
 
 class InPlace(msgspec.Struct, frozen=True, gc=False):
-    """A tensor changed in place: its storage, when (sequence number), by what and where, and its
-    version since then, -1 where torch counts none.  A ``function`` that changes what is its own
-    says so: ``embedding: its weight in place (max_norm)``."""
+    """A tensor changed in place: its storage, when (sequence number), by what and where, its
+    version since then, -1 where torch counts none, and from and to which byte, where that is known.
+    A ``function`` that changes what is its own says so: ``embedding: its weight in place
+    (max_norm)``."""
 
     storage: int
     sequence: int
     function: str
     site: Site | None
     version: int = -1
+    written: tuple[int, int] = (0, 0)
 
 
 _HARMLESS = (
@@ -120,15 +123,27 @@ class Events:
         return known or bool(kwargs and (kwargs.get("inplace") or kwargs.get("out") is not None))
 
     def note_change(
-        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site | None
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        site: Site | None,
+        is_inside: bool,
     ) -> None:
-        """Remember the tensors that a call has changed."""
+        """Remember the tensors that a call has changed; one inside of a custom Function is a part
+        of what that computes, so that no bytes are told of it."""
         # By torch's convention a function whose name ends in _ changes its first argument.
         # `nn.init.constant_` and its like hand all of theirs over by name.
         first = args[:1] or tuple(kwargs.values())[:1]
         changed = (kwargs["out"],) if kwargs.get("out") is not None else first
         function = _name(func)
-        self.note_changed(flat_tensors(changed), function, site)
+
+        def written(tensor: torch.Tensor) -> tuple[int, int]:
+            if is_inside:
+                return 0, 0
+            return bytes_of(_part(tensor, args) if function == "__setitem__" else tensor)
+
+        self.note_changed(flat_tensors(changed), function, site, written)
         if self.cut_off and function in _OVERWRITING:
             for tensor in flat_tensors(changed):
                 self.cut_off.forget(tensor)
@@ -138,17 +153,28 @@ class Events:
         self.cut_off[tensor] = TensorOrigin(site, "detach_", True, True)
 
     def note_changed(
-        self, tensors: Iterable[torch.Tensor], function: str, site: Site | None
+        self,
+        tensors: Iterable[torch.Tensor],
+        function: str,
+        site: Site | None,
+        written: Callable[[torch.Tensor], tuple[int, int]] = lambda _: (0, 0),
     ) -> None:
-        """Remember that these tensors have just been changed."""
-        now = _sequence()
+        """Remember that these tensors have just been changed, and which bytes of each."""
+        now = sequence_number()
         for tensor in tensors:
             storage = storage_of(tensor)
             # Sparse, nested and wrapped tensors have no one storage by which a change could be
             # found.
             if storage:
                 version = -1 if tensor.is_inference() else tensor._version
-                self.in_place.append(InPlace(storage, now, function, site, version))
+                changed = InPlace(storage, now, function, site, version, written(tensor))
+                self.in_place.append(changed)
+
+    def edited_since(self, sequence: int) -> set[int]:
+        """Storages changed since the node with this sequence number, by whatever call."""
+        # They are in the order of time, and all before this one are older.
+        recent = takewhile(lambda one: one.sequence >= sequence, reversed(self.in_place))
+        return {change.storage for change in recent}
 
     def changes_since(self, made: int, version: int, memory: set[int]) -> Iterator[InPlace]:
         """The changes, in order, of what a node had saved.
@@ -209,7 +235,7 @@ class Events:
         cuts = (cut for cut in self.cut_off.get_all(plain) if cut is not None)
         self.walls.extend((first, end - 1, cut) for cut in cuts)
 
-    def made(self, tensor: torch.Tensor) -> TensorOrigin | None:
+    def made(self, tensor: object) -> TensorOrigin | None:
         """How a tensor without a grad_fn came to be, the latest first."""
         return self._leaves.get(tensor) or self._plain.get(tensor)
 
@@ -235,6 +261,27 @@ class Events:
         # The first line counts: to say `requires_grad_()` once more makes no leaf.
         if is_learned_leaf(tensor) and tensor not in self._leaves:
             self._leaves[tensor] = TensorOrigin(site, _name(func), True, False)
+
+
+def _part(tensor: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
+    """What ``tensor[index] = value`` writes to; all of it where the index is not a plain one."""
+    index = args[1] if len(args) > 1 else ...
+    parts = index if isinstance(index, tuple) else (index,)
+    if all(part is ... or type(part) in (int, slice, type(None)) for part in parts):
+        # A plain index makes a view, which tells the bytes; others would copy elements.
+        return tensor.detach()[index]
+    return tensor
+
+
+def bytes_of(tensor: torch.Tensor) -> tuple[int, int]:
+    """From and to which byte a tensor lies."""
+    start = address_of(tensor)
+    if tensor.is_contiguous():
+        return start, start + tensor.nbytes
+    reach = sum(
+        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+    return start, start + (reach + 1) * tensor.element_size()
 
 
 def own_change(

@@ -26,6 +26,7 @@ import torch
 from torch import compiler, nn
 
 from gradscope.autograd.isolation import Aside
+from gradscope.autograd.nodes import sequence_number
 from gradscope.autograd.tensors import TensorTable, grad_fn_of
 from gradscope.patched import Original
 from gradscope.recording.compiler import is_compiling
@@ -33,7 +34,6 @@ from gradscope.recording.places import Places
 from gradscope.recording.stand_in import module_calls
 from gradscope.recording.wrappers import parameters_in, parts_of, plain_path
 
-_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _functions_off = torch._C.DisableTorchFunction
 
 MAX_PARAMETERS = 1_000_000
@@ -218,7 +218,7 @@ class ModuleTracker:
                 stack.append(call)
                 running.append(module)
                 # The next node will get this number: it and those after it belong to this call.
-                changes.append(_sequence())
+                changes.append(sequence_number())
                 changed_to.append(call)
                 if len(places) > MAX_CALLS:
                     self.keep_last(MAX_CALLS // 2)
@@ -231,7 +231,7 @@ class ModuleTracker:
                 if stack and stack[-1] == call:
                     stack.pop()
                     del running[len(stack) :]
-                    changes.append(_sequence())
+                    changes.append(sequence_number())
                     changed_to.append(stack[-1] if stack else OUTSIDE)
 
         return _call_impl

@@ -34,7 +34,7 @@ from gradscope.autograd.isolation import (
     push_mode,
     take_out,
 )
-from gradscope.autograd.nodes import nearest
+from gradscope.autograd.nodes import nearest, sequence_number
 from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS, HANDLER, Originals
 from gradscope.autograd.tensors import TensorRef, allow_swaps, flat_tensors, requires_grad
@@ -43,7 +43,7 @@ from gradscope.recording.backward_calls import MAX_NODES, BackwardHandler, Backw
 from gradscope.recording.compiler import is_compiling, keep_out
 from gradscope.recording.listener import IGNORED, Listeners
 from gradscope.recording.places import is_rehearsal
-from gradscope.recording.recording import Recording, sequence_number
+from gradscope.recording.recording import Recording
 from gradscope.recording.source import Sources
 from gradscope.recording.stand_in import (
     default_devices,
@@ -83,8 +83,6 @@ class Recorder(Recording, TorchFunctionMode):
         keep: int = SMALL,
     ) -> None:
         super().__init__(sources, keep)
-        self.functions: list[Any] = []
-        """The custom Functions that are being applied, the innermost last."""
         self.handlers = BackwardHandlers(on_backward or self.let_run)
         self.listeners = Listeners()
         self._originals_of = Originals()

@@ -23,6 +23,7 @@ from gradscope.autograd.nodes import (
     is_leaf,
     make_release_safe,
     nearest,
+    sequence_number,
     walk,
 )
 from gradscope.autograd.tensors import TensorRef
@@ -37,8 +38,6 @@ from gradscope.recording.torch_call import SequenceSpan, Spans, TorchCall, name_
 
 Note = Callable[[int, int, int], None]
 """Takes the sequence numbers before and after a node ran, and the node's own."""
-
-sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 _MAY_HOLD_TENSORS = (torch.Tensor, list, tuple, dict)
 
@@ -109,6 +108,8 @@ class Recording:
         self.fault: Fault | None = None
         self.refused: list[TensorRef] = []
         self.elsewhere = Elsewhere(self.sources, self.places)
+        self.functions: list[Any] = []
+        """The custom Functions that are being applied, the innermost last."""
         self.transforms = 0  # those that torch.func made inside of a transform
         self.first = 0
         """The sequence number with which it began."""
@@ -146,7 +147,8 @@ class Recording:
             )
         if in_place:
             site = self.places.site_of(call.frame)
-            events.note_change(call.func, call.args, call.kwargs, site)
+            is_inside = bool(self.functions)
+            events.note_change(call.func, call.args, call.kwargs, site, is_inside)
         own = own_change(call.args, call.kwargs)
         if own is not None:
             name = f"{name_of_call(call.func)}: {own[1]}"
@@ -204,9 +206,10 @@ class Recording:
         """The call that made the node with this sequence number, or None when it was not seen."""
         return self.spans.of(sequence)
 
-    def place_of(self, span: SequenceSpan | None) -> int:
-        """The number of the place of a call, -1 where it is not known; of what backward made, the
-        place of the node whose backward that was."""
+    def place_of(self, sequence: int) -> int:
+        """The number of the place of the call that made a node, -1 where it is not known; of what
+        backward made, the place of the node whose backward that was."""
+        span = self.spans.of(sequence)
         while span is not None and span.forward >= 0:
             # The derivative of a derivative leads back over several passes.
             behind = self.spans.of(span.forward)
@@ -217,4 +220,4 @@ class Recording:
 
     def site_of(self, sequence: int) -> Site | None:
         """The place behind the node with this sequence number, as :meth:`place_of`."""
-        return self.places.site(self.place_of(self.spans.of(sequence)))
+        return self.places.site(self.place_of(sequence))

@@ -42,25 +42,6 @@ _GONE = """103 104 107 208 302 304 308 309 310 311 312 314 315 316 318 319 330 3
 REMOVED = {f"GS{number}": "0.1.0" for number in _GONE.split()}
 """Codes of rules that there were once, and the version without them; none is given again."""
 
-_HEIRS = {
-    code: heir
-    for heir, codes in {
-        "GS101 or GS102": "GS103",
-        "GS205": "GS104",
-        "GS207": "GS208",
-        "GS301": "GS302",
-        "GS303": "GS304 GS309 GS310",
-        "GS307": "GS312",
-        "GS401": "GS308",
-        "GS403": "GS404 GS409",
-        "GS410": "GS406 GS407 GS408",
-        "GS505": "GS509 GS540",
-        "GS506": "GS507",
-    }.items()
-    for code in codes.split()
-}
-"""Of those, the ones whose findings another rule makes."""
-
 
 def _sees(*names: str) -> Callable[[Facts], object]:
     """Whether any such observation was made."""
@@ -83,7 +64,7 @@ _ASKS: dict[str, Callable[[Facts], object]] = {
     "missing/way_cut_off": _sees("cuts"),
     "ranks": lambda facts: facts.report.ranks is not None,
     "sizes/dead_units": _ACTIVITIES,
-    "sizes/faint_term": _sees("faint_terms", "cancelling_terms"),
+    "sizes/faint_term": _sees("faint_terms"),
     "sizes/saturated_activation": _ACTIVITIES,
     "values": Facts.has_nonfinite,
 }
@@ -210,8 +191,7 @@ def find_rule(word: str, more: str = "", source: str = "") -> Rule:
     more = more or "rules go by codes, such as GS303, or by names, such as history-cut"
     code = word.upper()
     if code in REMOVED:
-        heir = f"; {_HEIRS[code]} looks for what it found" if code in _HEIRS else ""
-        what = f"rule {code} was removed in version {REMOVED[code]}{heir}"
+        what = f"rule {code} was removed in version {REMOVED[code]}"
         raise TargetError(what, f"take it out of {source}" if source else more)
     known = {name.lower(): rule for rule in RULES.values() for name in (rule.code, rule.name)}
     if word.lower() in known:

@@ -50,24 +50,18 @@ class Origins:
         self._sources = sources
         self._places = places
 
-    def of_site(self, site: Site | None) -> int | None:
-        """The index of a place; None where none is known."""
+    def of(self, at: Site | int | None) -> int | None:
+        """The index of a place, given itself or by its number; None where none is known."""
+        site = self._places.site(at) if isinstance(at, int) else at
         if site is None:
             return None
         return self._numbers.setdefault(self._sources.origin(site), len(self._numbers))
 
-    def of_place(self, place: int) -> int | None:
-        """Return the index in the table of origins of the place with this number."""
-        return self.of_site(self._places.site(place))
-
     def told(self, record: T, **known: Any) -> T:
         """A record with the numbers of places as indices of this table, and with what else is known
         of it now."""
-        for name in _places_in(type(record)):
-            at = getattr(record, name)
-            if at is not None:
-                known[name] = self.of_site(at) if isinstance(at, Site) else self.of_place(at)
-        return msgspec.structs.replace(record, **known)
+        places = {name: self.of(getattr(record, name)) for name in _places_in(type(record))}
+        return msgspec.structs.replace(record, **{**places, **known})
 
     def line(self, place: int) -> str:
         """File and line of a place for a sentence; "" where it is not known."""
@@ -79,26 +73,16 @@ class Origins:
         return tuple(self._numbers)
 
 
-class Names:
+def names_of(scopes: Scopes, modules: ModuleNames) -> TensorTable[str]:
     """What the program calls its leaves, looked up while its variables are in sight."""
-
-    def __init__(self, scopes: Scopes, modules: ModuleNames) -> None:
-        self._names: TensorTable[str] = TensorTable(MAX_NAMED)
-        for _, module in modules.owners:
-            # The methods of nn.Module, here and below: those of a subclass are code of the program.
-            for parameter in parameters_in(module):
-                self.add(parameter, next(iter(modules.parameters.get(id(parameter), ())), ""))
-        for tensor in scopes.held_tensors():
-            self.add(tensor, next(iter(scopes.names(tensor)), ""))
-
-    def add(self, tensor: torch.Tensor, name: str) -> None:
-        """Give a tensor a name, if it has none yet."""
-        if name and not self.of(tensor):
-            self._names[tensor] = name
-
-    def of(self, tensor: torch.Tensor | None) -> str:
-        """The name of a tensor, or ""."""
-        return self._names.get(tensor, "")
+    names: TensorTable[str] = TensorTable(MAX_NAMED)
+    # The methods of nn.Module, here and below: those of a subclass are code of the program.
+    held = (one for _, module in modules.owners for one in parameters_in(module))
+    named = [(one, modules.parameters.get(id(one), [])) for one in held]
+    for tensor, known in (*named, *((one, scopes.names(one)) for one in scopes.held_tensors())):
+        if known and known[0] and tensor not in names:
+            names[tensor] = known[0]
+    return names
 
 
 @dataclass
@@ -123,7 +107,7 @@ class CapturedCall:
 
     graph: Graph
     origins: Origins
-    names: Names
+    names: TensorTable[str]
     owners: list[Owner]
     leaf_numbers: TensorTable[int]
     passes: tuple[BackwardPass, ...] = ()

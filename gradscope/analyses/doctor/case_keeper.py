@@ -170,10 +170,7 @@ class CaseKeeper:
     def end(self, error: BaseException | None) -> None:
         """The program has ended, by an exception or not: what was waited for is decided."""
         if self._waiting is not None:
-            fate = self._bad.fate()
-            # It may end before it comes to the line that drops them.
-            known = fate == "kept" and bool(self._left_out.times or self._dropped.times)
-            self._decide(error is None and (fate == "gone" or known))
+            self._decide(error is None and self._bad.fate() == "gone")
         self._confirm(self._bad.fate())
         self._take_left_out()
 

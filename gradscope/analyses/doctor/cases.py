@@ -14,12 +14,13 @@ from torch import nn
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.captured_call import (
     CapturedCall,
-    Names,
     Origins,
     loose_modules,
+    names_of,
     owners_of,
 )
 from gradscope.analyses.doctor.carriers import carrier
+from gradscope.analyses.doctor.changes import changes_in
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.saved_values import activities, freed_slots
 from gradscope.autograd.nodes import Walked, is_leaf, leaf_of, walk
@@ -47,7 +48,7 @@ def look_before(listener: DoctorListener, made: Capture, with_activities: bool =
     """Note what a graph no longer shows when its backward call has been made; for a full look."""
     made.flow.has_hooks = listener.alterations.has_hooks
     listener.broadcasts.mark(made.call.roots)
-    made.changed = listener.changes.in_graph(made.walked)
+    made.changed = changes_in(made.walked, listener.recorder)
     if with_activities:
         made.activities = list(activities(made.walked))
     if listener.derivatives is not None:
@@ -67,14 +68,14 @@ def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
     known = graph, assembler.origins(), made.walked, loose_modules(modules, met)
     case = _case(listener, scopes, modules, *known)
     origins = case.origins
-    passed = made.passed(graph, origins.of_site(recorder.places.site_of(made.call.frame)))
+    passed = made.passed(graph, origins.of(recorder.places.site_of(made.call.frame)))
     changed, gone = made.changed, None
     alterations = list(_hooks(listener, made, graph, passed, origins))
     if made.failure is not None:
         # Torch found something that we have not seen, so that every slot is asked.
-        changed = changed or listener.changes.in_graph(made.walked, thorough=True)
+        changed = changed or changes_in(made.walked, recorder, thorough=True)
         alterations.extend(
-            Alteration(origins.of_place(place), function)
+            Alteration(origins.of(place), function)
             for place, function in listener.alterations.module_hooks.items()
         )
         if "a second time" in message(made.failure):
@@ -112,7 +113,7 @@ def _case(
     return CapturedCall(
         graph=_with_values(listener, graph, walked),
         origins=Origins(places, listener.recorder.sources, listener.recorder.places),
-        names=Names(scopes, modules),
+        names=names_of(scopes, modules),
         owners=owners_of(modules, loose),
         leaf_numbers=numbers,
         held=[*(leaf for leaf in leaves if leaf is not None), *listener.leaves.used()],
@@ -141,7 +142,7 @@ def _counted(node: Node, output: int, counts: Counts) -> Node:
 
 
 def _intakes(
-    listener: DoctorListener, origins: Origins, names: Names, sequences: dict[int, int]
+    listener: DoctorListener, origins: Origins, names: TensorTable[str], sequences: dict[int, int]
 ) -> Iterator[Intake]:
     """The operands without history that were not finite."""
     made_in_order = sorted(sequences)
@@ -149,15 +150,14 @@ def _intakes(
         tensor, base, position = taken.tensor(), taken.base(), sequences.get(taken.node)
         if position is None:
             continue
-        made = origins.of_place(-1 if taken.made is None else taken.made)
-        for known in (tensor, base):
-            if made is None and known is not None:
-                event = listener.recorder.events.made(known)
-                made = None if event is None else origins.of_site(event.site)
+        made = origins.of(taken.made)
+        for known in (tensor, base) if made is None else ():
+            event = listener.recorder.events.made(known)
+            made = origins.of(event.site) if made is None and event is not None else made
         yield msgspec.structs.replace(
             taken,
             node=position,
-            name=names.of(tensor) or names.of(base),
+            name=names.get(tensor) or names.get(base, ""),
             made=made,
             # Of the nodes of a call this graph need not hold all.
             first=sequences[made_in_order[bisect_left(made_in_order, taken.first or 0)]],
@@ -175,17 +175,16 @@ def _hooks(
     positions = sorted({*passed.altered, *made.flow.replaced, *made.unfinished})
     modules = hooked_modules(made.walked, listener.recorder.modules) if positions else {}
     for position in positions:
-        live: Any = made.walked.nodes[position]
-        function, place = listener.alterations.hook_on(live._sequence_nr(), leaf_of(live))
-        code = next(codes_of(only_hook(modules.get(position))), None) if place < 0 else None
-        function, place = (code and listener.alterations.codes.of(code)) or (function, place)
+        seen = listener.alterations.hook_on(made.walked.nodes[position])
+        code = next(codes_of(only_hook(modules.get(position))), None) if seen.place < 0 else None
+        function, place = (code and listener.alterations.codes.of(code)) or seen
         # A call that failed leaves sums unfinished, and torch itself casts and copies: only a hook
         # that was seen, or a sum that does not add up, tells of the program's doing.
         if place < 0 and (made.failure is not None or position not in passed.altered):
             continue
         arrived = [n for n, edge in enumerate(graph.edges) if edge.target == position]
         yield Alteration(
-            origin=origins.of_place(place),
+            origin=origins.of(place),
             function=function,
             node=position,
             before=passed.on_edge(arrived[0]).norm if len(arrived) == 1 else None,

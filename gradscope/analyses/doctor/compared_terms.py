@@ -1,5 +1,4 @@
-"""Terms of a loss that bring next to nothing beside another one, wherever both bring something; and
-two of which next to nothing is left together.
+"""Terms of a loss that bring next to nothing beside another one, wherever both bring something.
 
 Measured: each term's own gradient is sent through the graph, before a call that is looked at in
 full, for the first few such calls.
@@ -25,10 +24,6 @@ from gradscope.model.studies import Combined, Split, SplitLeaf
 FAINT = 0.01
 """The norm of a term's gradient, as a part of that of another one, below which it is faint."""
 
-CANCELLING = 0.02
-"""The norm of the sum of two terms' gradients, as a part of that of the larger one, below
-which they cancel."""
-
 MOST_CALLS = 3
 """Backward calls whose terms are measured."""
 
@@ -43,14 +38,12 @@ _Pair = tuple[int, str, int, str]
 
 
 class ComparedTerms:
-    """Measures what the terms of the first calls bring, and keeps those that were faint in all, and
-    those that cancelled in all."""
+    """Measures what the terms of the first calls bring, and keeps those that were faint in all."""
 
     def __init__(self) -> None:
         self._calls = 0
         # By where two terms are made, and what they are called; None where it was not so once.
         self._faint: dict[_Pair, TermShare | None] = {}
-        self._cancelling: dict[_Pair, TermShare | None] = {}
 
     @property
     def faint(self) -> list[TermShare]:
@@ -61,11 +54,6 @@ class ComparedTerms:
                 best = found.setdefault((place, name), one)
                 found[place, name] = max(best, one, key=lambda term: (term.leaves, -term.share))
         return [*found.values()]
-
-    @property
-    def cancelling(self) -> list[TermShare]:
-        """The terms that cancelled with another one whenever both were there; each pair once."""
-        return [one for one in self._cancelling.values() if one is not None and one.calls]
 
     def look(self, made: Capture, terms: int) -> None:
         """Measure the terms of a call that is about to be made, which has so many."""
@@ -85,7 +73,7 @@ class ComparedTerms:
         for number, piece in enumerate(split.pieces):
             if piece.nodes:
                 made_by = live.probe.walked.nodes[piece.nodes[0]]._sequence_nr()
-                place = made.recorder.place_of(made.recorder.span_of(made_by))
+                place = made.recorder.place_of(made_by)
                 of_place[place, piece.plain_name].append(number)
         leaves = {one.leaf: live.probe.graph.leaves[one.leaf].name for one in split.leaves}
         for (of, own), (beside, others) in permutations(of_place.items(), 2):
@@ -97,11 +85,24 @@ class ComparedTerms:
             reached = [leaf for leaf in split.leaves if any(leaf.norms[one] for one in own)]
             both = [leaf for leaf in reached if leaf.norms[others[0]]]
             shares = [(_share(leaf, own, others[0]), leaves[leaf.leaf]) for leaf in both]
-            _note(self._faint, pair, shares, len(reached), FAINT)
-            if len(own) == 1 and of < beside:
-                either = sum(1 for one in split.leaves if one.norms[own[0]] or one.norms[others[0]])
-                left = [(_left(leaf, own[0], others[0]), leaves[leaf.leaf]) for leaf in both]
-                _note(self._cancelling, pair, left, either, CANCELLING)
+            self._note(pair, shares, len(reached))
+
+    def _note(self, pair: _Pair, shares: Sequence[tuple[float, str]], reached: int) -> None:
+        """Note what one more call has shown of two terms: the share in each leaf, and the name of
+        that; None where it is not faint, or not in most of the leaves that are ``reached``."""
+        place, name, _, beside = pair
+        known = self._faint.setdefault(pair, TermShare(place, name, beside))
+        if known is None or not shares:
+            return
+        is_below = all(share < FAINT for share, _ in shares)  # NaN is not
+        if not is_below or 2 * len(shares) < reached:
+            self._faint[pair] = None
+            return
+        share, leaf = max(shares)
+        known.calls += 1
+        known.leaves, known.of = max((known.leaves, known.of), (len(shares), reached))
+        if share >= known.share:
+            known.share, known.leaf = share, leaf
 
 
 def _share(leaf: SplitLeaf, own: Sequence[int], other: int) -> float:
@@ -112,12 +113,6 @@ def _share(leaf: SplitLeaf, own: Sequence[int], other: int) -> float:
     return norm / least if 0 < least < inf else inf
 
 
-def _left(leaf: SplitLeaf, one: int, other: int) -> float:
-    """What two terms bring to a leaf together, as a part of what the larger one does."""
-    norm = Combined([leaf]).together(one, other)
-    return norm / max(float(leaf.norms[one]), float(leaf.norms[other]))
-
-
 def _is_small(made: Capture, terms: int) -> bool:
     """Whether sending so many terms alone costs little, and runs no code of the program."""
     is_custom = any(isinstance(node, BackwardCFunction) for node in made.nodes)
@@ -126,27 +121,3 @@ def _is_small(made: Capture, terms: int) -> bool:
     outputs = chain.from_iterable(map(outputs_of, made.nodes))
     sizes = (prod(one.shape) for one in outputs if not is_nested(one))
     return terms * max(sizes, default=0) <= MOST_ELEMENTS
-
-
-def _note(
-    found: dict[_Pair, TermShare | None],
-    pair: _Pair,
-    shares: Sequence[tuple[float, str]],
-    reached: int,
-    limit: float,
-) -> None:
-    """Note what one more call has shown of two terms: the share in each leaf, and the name of that;
-    None where it is not below the limit, or not in most of the leaves that are ``reached``."""
-    place, name, _, beside = pair
-    known = found.setdefault(pair, TermShare(place, name, beside))
-    if known is None or not shares:
-        return
-    is_below = all(share < limit for share, _ in shares)  # NaN is not
-    if not is_below or 2 * len(shares) < reached:
-        found[pair] = None
-        return
-    share, leaf = max(shares)
-    known.calls += 1
-    known.leaves, known.of = max((known.leaves, known.of), (len(shares), reached))
-    if share >= known.share:
-        known.share, known.leaf = share, leaf

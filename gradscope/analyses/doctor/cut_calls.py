@@ -8,7 +8,6 @@ import numbers
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import msgspec
 import torch
@@ -106,16 +105,6 @@ class CutCall:
         return self.made >= count and bool(self.near) and (source < 0 or source >= count)
 
 
-class Taken(NamedTuple):
-    """A call that cut, with the nodes of the current graph that took its result, or added it, or
-    took it into a layer."""
-
-    call: CutCall
-    takers: set[int]
-    added: set[int]
-    entered: set[int]
-
-
 LARGEST = 4_096
 """Elements of a term that are looked at."""
 
@@ -154,11 +143,11 @@ def if_same_line(call: TorchCall, place: int) -> str:
     return call.function if here is not None and here == there else ""
 
 
-def reason_now() -> CutReason:
+def reason_now(records: bool) -> CutReason:
     # Asked first: in inference mode grad is switched off as well.
     if torch.is_inference_mode_enabled():
         return "inference_mode"
-    return "function" if torch.is_grad_enabled() else "no_grad"
+    return "function" if records else "no_grad"
 
 
 def reason_of(function: str) -> CutReason:

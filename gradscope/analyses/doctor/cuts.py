@@ -10,7 +10,8 @@ of the Report's graph, only of sequence numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -25,7 +26,6 @@ from gradscope.analyses.doctor.cut_calls import (
     CutCall,
     KnownCut,
     PlainNumbers,
-    Taken,
     gives_values,
     if_same_line,
     is_continuous,
@@ -35,6 +35,7 @@ from gradscope.analyses.doctor.cut_calls import (
 )
 from gradscope.analyses.doctor.switches import Switch, Switches
 from gradscope.autograd.elements import is_small
+from gradscope.autograd.nodes import sequence_number
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
@@ -57,8 +58,6 @@ MAX_CUTS = 2_000
 _INSIDE = -2
 """In the place of a switch: what a Function uses inside, whose result has a history."""
 
-_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
-
 _Key = tuple[int, str, CutReason, int]
 """Place, function, reason, and where history was switched off: code may be called from several
 places where it is."""
@@ -78,8 +77,9 @@ class Cuts:
         self._marked_at = 0
         self._switches = switches
         self.known: dict[_Key, KnownCut] = {}
-        self.taken: list[Taken] = []
-        """Those whose results are in the graph that backward goes through now."""
+        self.taken: list[CutCall] = []
+        """Those whose results are in the graph that backward goes through now, with the nodes of
+        this graph only."""
         self._results: TensorTable[list[CutCall]] = TensorTable(MAX_FOLLOWED)
         self._waiting: dict[int, CutCall] = {}
         self._inside: dict[int, torch.Tensor] = {}
@@ -97,7 +97,7 @@ class Cuts:
         elif call.function not in HARMLESS and any(map(requires_grad, call.operands)):
             behind = [tensor for tensor in call.operands if requires_grad(tensor)]
             if gives_values(call) and not _is_sent(call):
-                self.add(call, reason_now(), behind)
+                self.add(call, reason_now(torch.is_grad_enabled()), behind)
 
     def add(
         self, call: TorchCall, reason: CutReason, behind: list[torch.Tensor]
@@ -123,10 +123,6 @@ class Cuts:
         computed = [tensor for tensor in values if grad_fn_of(tensor) is not None]
         if computed:
             self.know(call.place, "data", [target], computed)
-
-    def note_rewrapped(self, place: int, parameter: torch.Tensor, source: torch.Tensor) -> None:
-        """The program has made a Parameter of a tensor with history."""
-        self.know(place, "Parameter", [parameter], [source])
 
     def note_inside(self, operands: Iterable[torch.Tensor]) -> None:
         """A call inside of a Function, whose forward runs without history: no cut of its own."""
@@ -178,12 +174,13 @@ class Cuts:
             for call in self._calls_of(root) if isinstance(root, torch.Tensor) else ():
                 call.cut.feeds_graph = call.cut.root = True
         waiting, self.taken = list(self._waiting.values()), []
-        self._marked_at = _sequence()
+        self._marked_at = sequence_number()
         # This runs at every backward call, and only some programs have a cut that waits.
         walked = set(sequences) if waiting else set()
         adding = terms_of(roots).adding if any(call.added for call in waiting) else set()
         for call in waiting:
-            taken = Taken(call, call.takers & walked, call.added & adding, call.entered & walked)
+            added, entered = call.added & adding, call.entered & walked
+            taken = replace(call, takers=call.takers & walked, added=added, entered=entered)
             call.cut.feeds_graph |= bool(taken.takers)
             call.cut.summand |= bool(taken.added)
             if taken.takers or taken.added:
@@ -224,7 +221,7 @@ class Cuts:
         )
         if cut is None:
             return None
-        known = CutCall(cut, None, made=_sequence())
+        known = CutCall(cut, None, made=sequence_number())
         if not cut.is_settled:
             found = leaves_behind(behind)
             cut.add(found)

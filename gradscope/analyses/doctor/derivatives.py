@@ -175,11 +175,11 @@ class Derivatives:
         met: set[tuple[str, int, str]] = set()
         for check, place in every:
             key = (check.function, check.order, check.verdict)
-            returned = origins.of_site(self.returns.get(check.function))
+            returned = origins.of(self.returns.get(check.function))
             if place is None:
                 yield msgspec.structs.replace(check, returned=returned)
             elif key not in met:
-                origin = origins.of_place(place)
+                origin = origins.of(place)
                 yield msgspec.structs.replace(check, nodes=(), origin=origin, returned=returned)
             met.add(key)
 

@@ -27,7 +27,7 @@ from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.analyses.doctor.step_tracker import StepTracker
 from gradscope.autograd.calls import BackwardCall
-from gradscope.autograd.elements import is_small
+from gradscope.autograd.elements import one_number
 from gradscope.autograd.isolation import Aside, CompilerOff, hidden
 from gradscope.autograd.nodes import op_name
 from gradscope.autograd.numbers import SMALL
@@ -294,11 +294,12 @@ class Doctor:
     def _note_overflow(self, made: Capture) -> None:
         """Where a gradient of a scaled loss stopped being finite: a step may be left out for it."""
         steps = self._listener.loop_calls.scaled_steps
-        steps.start_call()
+        steps.source = None
         source = made.source() if made.is_full and not made.is_finite else None
         if source is not None:
             node = made.nodes[source]
-            steps.note_source(short_op(op_name(node)), self.recorder.site_of(node._sequence_nr()))
+            site = self.recorder.site_of(node._sequence_nr())
+            steps.source = short_op(op_name(node)), site
 
     def _on_refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
         self._builder.refused(error, args, frame)
@@ -371,9 +372,5 @@ def _closely(is_close: bool) -> AbstractContextManager[None]:
 
 
 def _loss(call: BackwardCall, scale: float | None) -> Number | None:
-    root = call.roots[0]
-    if len(call.roots) != 1 or not isinstance(root, torch.Tensor):
-        return None
-    if not is_small(root, 1) or not root.numel() or root.is_complex():
-        return None
-    return number(float(root.detach()) / (scale or 1.0))
+    loss = one_number(call.roots[0]) if len(call.roots) == 1 else None
+    return None if loss is None else number(loss / (scale or 1.0))

@@ -16,10 +16,10 @@ from torch.autograd import profiler
 
 from gradscope.analyses.doctor.values import PASSING, NonFiniteValues
 from gradscope.autograd.isolation import dispatch_modes, function_modes, functions_off
+from gradscope.autograd.nodes import sequence_number
 from gradscope.autograd.tensors import flat_tensors
 from gradscope.recording.events import own_change
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.recording import sequence_number
 from gradscope.recording.torch_call import MAX_LATEST, name_of_call
 
 # ---------------------------------------------------------------- what is known before any call

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradscope.analyses.doctor.ancestry import terms_of
-from gradscope.analyses.doctor.changes import Changes, collectives
+from gradscope.analyses.doctor.carriers import CarriedHistories
+from gradscope.analyses.doctor.changes import collectives
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.glances import (
@@ -25,17 +26,17 @@ from gradscope.analyses.doctor.glances import (
     is_data,
     kind_of,
 )
-from gradscope.analyses.doctor.loops import CarriedHistories
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
-from gradscope.analyses.training.gradient_uses import Alterations, Reads
+from gradscope.analyses.training.gradient_uses import Alterations
 from gradscope.analyses.training.leaves import DEEPCOPY, Leaves
 from gradscope.analyses.training.loop_calls import LoopCalls
 from gradscope.analyses.training.optimizers import Optimizers
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS
 from gradscope.autograd.tensors import requires_grad
+from gradscope.recording.events import bytes_of
 from gradscope.recording.listener import IGNORED, IN_FULL, Listener
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
@@ -82,19 +83,16 @@ class DoctorListener(Listener):
         self.values_seen = NonFiniteValues()
         self.switches = Switches()
         self.cuts = Cuts(recorder, self.switches)
-        self._patches = collectives(recorder, self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.compared_terms: ComparedTerms | None = None
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carried = CarriedHistories(recorder)
-        self.leaves = Leaves(recorder, self.cuts.note_rewrapped)
-        self.optimizers = Optimizers(recorder, self.leaves)
-        self.mistaken_calls = self.optimizers.order.odd
-        self.optimizers.on_step.append(self.lost_terms.note_step)
-        self.reads = Reads(recorder, self.leaves)
+        self.leaves = Leaves(recorder, self.cuts.know)
+        self.optimizers = Optimizers(recorder, self.leaves, self.lost_terms.note_step)
         self.alterations = Alterations()
         self.loop_calls = LoopCalls(recorder, self.optimizers, self.alterations)
-        self.changes = Changes(recorder)
+        patches = self.loop_calls, self.optimizers, self.leaves
+        self._patches: tuple[Any, ...] = (*patches, *collectives(recorder, self.cuts))
         self._check_all = check_all
         self.derivatives: Derivatives | None = None
         self.briefly = glancing(  # type: ignore[method-assign, assignment]
@@ -107,19 +105,13 @@ class DoctorListener(Listener):
 
     def start(self) -> None:
         """Install what else is needed."""
-        self.loop_calls.start()
-        self.optimizers.start()
-        self.leaves.start()
         for one in self._patches:
             one.start()
 
     def stop(self) -> None:
         """Leave nothing behind."""
-        for one in self._patches:
+        for one in reversed(self._patches):
             one.stop()
-        self.leaves.stop()
-        self.optimizers.stop()
-        self.loop_calls.stop()
 
     def look_at_terms(self, made: Capture) -> None:
         """Measure what the terms of a call bring, where it has several."""
@@ -211,7 +203,7 @@ class DoctorListener(Listener):
         kind = self._kinds.get(func) or self._new_kind(func)
         call.function = kind.name
         if opened is not None:
-            self.cuts.add(call, reason_now(), [opened])
+            self.cuts.add(call, reason_now(torch.is_grad_enabled()), [opened])
         if call.place not in kind.places:
             self._lighten(False)
             self.has_news = True
@@ -262,7 +254,7 @@ class DoctorListener(Listener):
         elif sort == "switch":
             self.switches.note(call)
         elif sort == "grad":
-            self.reads.note(call)
+            self.leaves.note_read(call)
             self.leaves.note_edit(call)
         elif sort == "hook":
             self.alterations.note_hook(call)
@@ -275,11 +267,10 @@ class DoctorListener(Listener):
         in_place = self._changes(call)
         # By name however the program gave it: the function of torch hands it over so.
         if call.function == "batch_norm" and call.kwargs.get("training"):
-            self.changes.note_statistics(call)
+            self._note_statistics(call)
         if in_place:
             sources = [leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one)]
             self.leaves.note_written(call, sources)
-            self.changes.note(call)
             self.alterations.note_clip(call)
             self.leaves.note_edit(call)
         if call.function == "deepcopy" and call.results:
@@ -294,6 +285,12 @@ class DoctorListener(Listener):
             self.cuts.note_function(call)
             if call.in_graph:
                 self._note_function(call)
+
+    def _note_statistics(self, call: TorchCall) -> None:
+        """A batch norm that trains changes its running statistics, and torch does not count it."""
+        changed = [one for one in call.operands[1:3] if not requires_grad(one)]
+        site = call.places.site(call.place)
+        self.recorder.events.note_changed(changed, call.function, site, bytes_of)
 
     def _note_function(self, call: TorchCall) -> None:
         if self.derivatives is None:

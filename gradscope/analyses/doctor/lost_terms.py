@@ -9,7 +9,7 @@ of them is decided when it is known which optimizers have stepped.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,9 +18,9 @@ import torch
 
 from gradscope.analyses.doctor.ancestry import terms_of
 from gradscope.analyses.doctor.capture import Capture
-from gradscope.analyses.doctor.cut_calls import KnownCut, Taken
+from gradscope.analyses.doctor.cut_calls import KnownCut
 from gradscope.analyses.doctor.cuts import Cuts
-from gradscope.autograd.nodes import Walked, leaf_of
+from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.tensors import TensorRef, living
 from gradscope.model.observations import LostTerm
 from gradscope.recording.recorder import Recorder
@@ -31,14 +31,11 @@ MOST_CALLS = 64
 
 @dataclass(eq=False)
 class KnownTerm:
-    """A term of a loss, by the place that made it, with the leaves that it gives a gradient."""
+    """A term of a loss, by the place that made it, with the ids of the leaves that it gives a
+    gradient: the step that is waited for holds those that matter."""
 
     origin: int | None
-    given: list[TensorRef] = field(default_factory=list)
-
-    def reached(self) -> set[int]:
-        """Return the ids of the leaves that still live."""
-        return {id(leaf) for leaf in living(self.given)}
+    given: set[int] = field(default_factory=set)
 
 
 class KnownLoss(LostTerm, eq=False, gc=True):
@@ -90,23 +87,39 @@ class LostTerms:
         """Note the terms of a loss whose backward call is looked at in full."""
         if not watch.call.accumulates:
             return
-        taken = [one for one in self._cuts.taken if one.call.behind()]
+        taken = [one for one in self._cuts.taken if one.behind()]
         if not taken:
-            whole = KnownTerm(None, given=list(map(TensorRef, watch.leaves)))
+            whole = KnownTerm(None, given=set(map(id, watch.leaves)))
             self._waiting.append(_Call(watch.number, [whole], []))
             return
-        tops = terms_of(watch.call.roots).tops
+        tops = {top: self._place(top) for top in terms_of(watch.call.roots).tops}
         # Those that a loop adds up at one place are one.
-        places = {place: KnownTerm(place) for place in map(self._place, tops)}
-        terms = [places[self._place(top)] for top in tops]
-        above = _terms_above(watch.walked, tops, terms)
+        terms = list(map(KnownTerm, dict.fromkeys(tops.values())))
+        walked, bits = watch.walked, {term.origin: 1 << n for n, term in enumerate(terms)}
+        # For every node the terms that were computed from it, a bit for each: edges come by their
+        # source, so that one pass in order is enough.
+        above = [0] * len(walked.nodes)
+        for top, place in tops.items():
+            above[walked.index[top]] |= bits[place]
+        for source, _, target, _ in walked.edges:
+            above[target] |= above[source]
         for position in watch.leaf_positions:
-            leaf = leaf_of(watch.walked.nodes[position])
-            if leaf is not None:
-                for term in above[position]:
-                    term.given.append(TensorRef(leaf))
-        suspects = [one for each in taken for one in _suspects(each, above, watch)]
-        self._waiting.append(_Call(watch.number, list(places.values()), suspects))
+            leaf = leaf_of(walked.nodes[position])
+            for term in terms if leaf is not None else ():
+                if above[position] & bits[term.origin]:
+                    term.given.add(id(leaf))
+        suspects = []
+        for one in taken:
+            behind = list(map(TensorRef, one.behind()))
+            if one.added:
+                suspects.append(_TermSuspect(one.cut, behind, None, False))
+            used = [above[watch.sequences[number]] for number in one.takers - one.added]
+            suspects += [
+                _TermSuspect(one.cut, behind, term, bool(one.entered))
+                for term in terms
+                if any(mask & bits[term.origin] for mask in used)
+            ]
+        self._waiting.append(_Call(watch.number, terms, suspects))
 
     def note_step(self, parameters: Iterable[torch.Tensor]) -> None:
         """An optimizer with these parameters makes a step."""
@@ -120,7 +133,7 @@ class LostTerms:
         useful = [
             call
             for call in self._waiting
-            if any(not self._stepped.isdisjoint(term.reached()) for term in call.terms)
+            if any(not self._stepped.isdisjoint(term.given) for term in call.terms)
         ]
         # A step that no call has brought anything starves, if all were looked at.  One that some
         # call did was not made for the other calls, whose gradients the program then drops.
@@ -142,7 +155,7 @@ class LostTerms:
         known = self._known.setdefault((id(cut), place), KnownLoss(cut, place, times=0))
         # What `rsample` would have brought a gradient is to get it from this very term.
         wanted = set(map(id, starved)) if cut.twin else self._stepped
-        if term is not None and not wanted.isdisjoint(term.reached()):
+        if term is not None and not wanted.isdisjoint(term.given):
             known.fine = True
             if suspect.enters and not cut.discrete:
                 cut.learning.update((id(leaf), TensorRef(leaf)) for leaf in starved)
@@ -153,30 +166,5 @@ class LostTerms:
         known.times += 1
 
     def _place(self, node: Any) -> int | None:
-        place = self._recorder.place_of(self._recorder.span_of(node._sequence_nr()))
+        place = self._recorder.place_of(node._sequence_nr())
         return None if place < 0 else place
-
-
-def _terms_above(walked: Walked, tops: list[Any], terms: list[KnownTerm]) -> list[list[KnownTerm]]:
-    """For every node the terms of the loss that were computed from it."""
-    # A bit for each term: edges come by their source, so that one pass in order is enough.
-    masks = [0] * len(walked.nodes)
-    for number, top in enumerate(tops):
-        masks[walked.index[top]] |= 1 << number
-    for source, _, target, _ in walked.edges:
-        masks[target] |= masks[source]
-    lists: dict[int, list[KnownTerm]] = {}
-    for mask in set(masks):
-        chosen = (term for number, term in enumerate(terms) if mask >> number & 1)
-        lists[mask] = list(dict.fromkeys(chosen))
-    return [lists[mask] for mask in masks]
-
-
-def _suspects(taken: Taken, above: list[list[KnownTerm]], watch: Capture) -> Iterator[_TermSuspect]:
-    """The terms that a call which cut had a part in."""
-    behind = list(map(TensorRef, taken.call.behind()))
-    if taken.added:
-        yield _TermSuspect(taken.call.cut, behind, None, False)
-    positions = (watch.sequences[number] for number in taken.takers - taken.added)
-    for term in dict.fromkeys(term for position in positions for term in above[position]):
-        yield _TermSuspect(taken.call.cut, behind, term, bool(taken.entered))

@@ -4,7 +4,7 @@ Report, with the tensors that a program holds for learning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -14,7 +14,7 @@ from torch.nn.parameter import is_lazy
 
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins, Owner
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.training.leaves import OFTEN, KnownLeaf, KnownOptimizer
+from gradscope.analyses.training.leaves import KnownLeaf, KnownOptimizer
 from gradscope.autograd.summary import metadata
 from gradscope.autograd.tensors import living
 from gradscope.graphing.gradient_table import GradientTable
@@ -45,25 +45,27 @@ class _Learner(NamedTuple):
 def learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedParameter]:
     """The parameters of the run, and what was taken for one."""
     leaves, roots = listener.leaves, list(listener.recorder.modules.living_roots())
-    optimized = leaves.optimized()
+    own = leaves.own_optimizers()
     # A parameter that two modules share is one thing that learns.
     found: dict[int, _Learner] = {}
     for owner in case.owners:
         # A module that the program only holds was not meant to learn in this run.
-        if any(leaves.get(one).used >= 0 or id(one) in optimized for one, _ in owner.tensors):
-            for tensor, name in owner.tensors:
-                if not owner.plain or _is_kept(leaves.get(tensor)):
+        known = [(leaves.get(tensor), tensor, name) for tensor, name in owner.tensors]
+        if any(one.used is not None or one.optimizer in own for one, _, _ in known):
+            for one, tensor, name in known:
+                if not owner.plain or _is_kept(one):
                     found.setdefault(id(tensor), _Learner(tensor, name, owner))
-    for tensor in [*(tensor for tensor, _ in optimized.values()), *leaves.used()]:
-        if id(tensor) not in found and (tensor.requires_grad or id(tensor) in optimized):
+    held = [tensor for tensor, one in leaves.living() if one.optimizer in own]
+    for tensor in [*held, *(one for one in leaves.used() if one.requires_grad)]:
+        if id(tensor) not in found:
             found[id(tensor)] = _Learner(tensor, name_of(listener, case, tensor), None)
     every = list(found.values())
     evaluated = set(_in_eval_mode(roots))
-    for one in _sized(every, roots) if listener.is_shared else every:
-        yield _told(listener, case, one, optimized, evaluated)
-    for reference, read in listener.reads.vain.values():
+    for learner in _sized(every, roots) if listener.is_shared else every:
+        yield _told(listener, case, learner, own, evaluated)
+    for reference, read in leaves.vain.values():
         named = case.origins.told(read)
-        named.name = case.names.of(reference()) or named.name
+        named.name = case.names.get(reference()) or named.name
         yield named
 
 
@@ -91,19 +93,20 @@ def _in_eval_mode(roots: Iterable[nn.Module]) -> Iterator[int]:
 def _is_kept(known: KnownLeaf) -> bool:
     """Whether a leaf that a module keeps is there to be learned: the program goes on using it, and
     does nothing with its gradient."""
-    return known.reached >= OFTEN and not known.read
+    return known.reached and not (known.once or known.read)
 
 
 def _is_stray(known: KnownLeaf, leaf: torch.Tensor) -> bool:
     """Whether the program made this Parameter and gave it to no module."""
-    return known.made >= 0 > known.born and not known.read and not leaf._version
+    is_made = known.made is not None and known.born is None
+    return is_made and not known.read and not leaf._version
 
 
 def _told(
     listener: DoctorListener,
     case: CapturedCall,
     told: _Learner,
-    optimized: Mapping[int, tuple[torch.Tensor, KnownOptimizer]],
+    own: Collection[KnownOptimizer],
     evaluated: Collection[int],
 ) -> TrackedParameter:
     """What is known of one parameter.
@@ -111,53 +114,45 @@ def _told(
     Args:
         listener, case: as for :func:`observations`.
         told: the parameter.
-        optimized: those in optimizers, by id.
+        own: the optimizers of the program.
         evaluated: the ids of those in eval mode.
     """
     tensor, name, owner, size = told
     leaves = listener.leaves
-    known, of_place = leaves.get(tensor), case.origins.of_place
-    _, optimizer = optimized.get(id(tensor), (None, None))
+    known, at = leaves.get(tensor), case.origins.of
+    optimizer = known.optimizer if known.optimizer in own else None
     has_stepped = listener.optimizers.any_stepped
-    made = known.place
+    made = at(known.made if known.born is None else known.born)
     if owner is not None and owner.module is not None:
         # Not in the constructor of the layer, which is in order, but where that was called.
-        outside = leaves.made_outside(tensor, owner.module)
-        made = outside if outside >= 0 else made
-    event = listener.recorder.events.made(tensor) if made < 0 else None
-    held_by = tuple(of_place(at) for at in listener.optimizers.places() if at in known.holders)
-    return TrackedParameter(
+        outside = at(leaves.made_outside(tensor, owner.module))
+        made = made if outside is None else outside
+    event = listener.recorder.events.made(tensor) if made is None else None
+    held_by = tuple(at(one) for one in listener.optimizers.places() if one in known.holders)
+    return case.origins.told(
+        known,
         name=name or name_of(listener, case, tensor) or known.name,
         tensor=metadata(tensor),
         requires_grad=tensor.requires_grad,
         # A module that was made after the reported call is in no sight of that.
-        in_module=owner is not None or known.born >= 0,
-        in_optimizer=optimizer is not None if has_stepped or optimized else None,
+        in_module=owner is not None or known.born is not None,
+        in_optimizer=optimizer is not None if has_stepped or own else None,
         leaf=case.leaf_numbers.get(tensor),
-        used=of_place(known.used),
-        made=case.origins.of_site(event.site) if event else of_place(made),
-        initialised=of_place(known.filled),
-        recorded=known.recorded,
-        derived=known.derived,
-        reached=known.reached > 0,
-        once=known.reached == 1,
+        made=at(event.site) if event else made,
         # Before any optimizer has stepped they all wait, which says nothing of this one.
         waiting=optimizer is not None and not optimizer.stepped and has_stepped,
         loose=_is_stray(known, tensor) if owner is None else owner.loose,
-        wanted=known.wanted,
         # What has no name is held by a library, as the parts of a sharded parameter are.
         kept=bool(name) and _is_kept(known) and not leaves.is_edited(tensor),
         held_by=held_by,
-        held_once=None if held_by else of_place(max(known.holders, default=-1)),
-        gone=optimizer is not None and owner is None and not case.names.of(tensor),
+        held_once=None if held_by else at(max(known.holders, default=-1)),
+        gone=optimizer is not None and owner is None and not case.names.get(tensor),
         late=leaves.is_late(tensor) and not known.read,
-        thawed=known.thawed is not None and tensor.requires_grad,
-        thawed_at=None if known.thawed is None else of_place(known.thawed),
+        thawed=known.thawed and tensor.requires_grad,
         lazy=is_lazy(tensor),
-        loaded=known.loaded,
         evaluated=id(tensor) in evaluated,
         handled=known.read or leaves.is_edited(tensor),
-        root=next((at for at, one in enumerate(case.owners) if one is owner), None),
+        root=next((n for n, one in enumerate(case.owners) if one is owner), None),
         size=size,
     )
 
@@ -171,14 +166,13 @@ def observations(
     terms, derivatives = listener.compared_terms, listener.derivatives
     return msgspec.structs.replace(
         case.seen,
-        optimizers=tuple(map(origins.of_place, optimizers.places())),
+        optimizers=tuple(map(origins.of, optimizers.places())),
         learners=tuple(
             one for one in learners(listener, case) if one.history or not case.unfinished
         ),
         cuts=tuple(cuts),
         lost_terms=tuple(lost_terms),
         faint_terms=tuple(map(origins.told, terms.faint if terms else ())),
-        cancelling_terms=tuple(map(origins.told, terms.cancelling if terms else ())),
         broadcasts=tuple(map(origins.told, listener.broadcasts.known.values())),
         carried=tuple(map(origins.told, listener.carried.known.values())),
         alterations=(*case.seen.alterations, *map(origins.told, listener.alterations.clipped())),
@@ -188,10 +182,10 @@ def observations(
         never_stepped=listener.never_stepped,
         effects=tuple(map(origins.told, optimizers.effects.known.values())),
         mistaken_calls=tuple(
-            origins.told(one) for one in listener.mistaken_calls.known.values() if one.times
+            origins.told(one) for one in optimizers.order.odd.known.values() if one.times
         ),
         functions=tuple(derivatives.told(case.seen.functions, origins) if derivatives else ()),
-        zeroed=origins.of_place(listener.loop_calls.zeroed_at),
+        zeroed=origins.of(listener.loop_calls.zeroed_at),
         failure=failure,
         averages=listener.averages,
     )
@@ -209,21 +203,18 @@ def known_name(listener: DoctorListener, case: CapturedCall, leaf: torch.Tensor)
     """What the program calls a leaf, or else called it when it was used, or ""."""
     recorder = listener.recorder
     used = next(iter(recorder.leaf_names.of(leaf)), "")
-    return case.names.of(leaf) or used or recorder.modules.parameter_name(leaf)
-
-
-Namer = Callable[[DoctorListener, CapturedCall, torch.Tensor], str]
+    return case.names.get(leaf) or used or recorder.modules.parameter_name(leaf)
 
 
 def cuts_and_terms(
     listener: DoctorListener, case: CapturedCall
 ) -> tuple[list[Cut], list[LostTerm]]:
-    """All places that cut, in the order in which the program came to them, those inside of
-    Functions, and those that copy; and the terms that were lost to the step after them."""
+    """All places that cut, in the order in which the program came to them, and then those inside of
+    Functions; and the terms that were lost to the step after them."""
 
-    def names(leaves: Iterable[torch.Tensor], known: Namer = name_of) -> tuple[str, ...]:
+    def names(leaves: Iterable[torch.Tensor]) -> tuple[str, ...]:
         """What the program calls these leaves, each name once; those without one are left out."""
-        return tuple(dict.fromkeys(filter(None, (known(listener, case, one) for one in leaves))))
+        return tuple(dict.fromkeys(filter(None, (name_of(listener, case, one) for one in leaves))))
 
     cuts: dict[Cut, Cut] = {}
     known = (one for one in listener.cuts.known.values() if one.feeds_graph or not one.inside)
@@ -235,9 +226,6 @@ def cuts_and_terms(
         case.origins.told(term, cut=cuts[term.cut], leaves=names(living(term.starved)))
         for term in listener.lost_terms.known
     ]
-    for copied in listener.leaves.copies.values():
-        originals = names((leaf for leaf, _ in copied.originals.living()), known_name)
-        cuts[copied] = case.origins.told(copied, leaves=originals)
     return list(cuts.values()), list[LostTerm](lost)
 
 
@@ -248,7 +236,7 @@ def skipped_steps(listener: DoctorListener, origins: Origins) -> SkippedSteps | 
         return None
     op, site = known.overflow or ("", None)
     before, after = number(known.before), number(known.after)
-    return SkippedSteps(known.steps, known.skipped, before, after, op, origins.of_site(site))
+    return SkippedSteps(known.steps, known.skipped, before, after, op, origins.of(site))
 
 
 def spoiling_steps(listener: DoctorListener, case: CapturedCall) -> Iterator[SpoilingStep]:

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.function import BackwardCFunction, once_differentiable
-from torch.autograd.graph import Node as LiveNode
 
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.autograd import saved
-from gradscope.autograd.nodes import is_leaf, leaf_of, op_name, torch_name
+from gradscope.autograd.nodes import is_leaf, op_name, torch_name
 from gradscope.escaping import message
 from gradscope.model.observations import Raiser, RaiserKind
 from gradscope.recording.hook_codes import KnownHook
@@ -132,7 +131,7 @@ class _RaiserSearch:
         """The raiser at a node of the graph, or else of a node (``owner``) that is not in it."""
         owner = owner if node is None else self._walked.nodes[node]
         is_made = owner is not None and not is_leaf(owner)
-        made = self._recorder.site_of(_number(owner)) if is_made else None
+        made = self._recorder.site_of(owner._sequence_nr()) if is_made else None
         name = name if kind == "hook" or owner is None else op_name(owner)
         return Raiser(kind, name, node, made, registered, raised)
 
@@ -146,11 +145,10 @@ class _RaiserSearch:
         is_late = _LATE in self._text or (known is not None and known.function == _OF_LEAVES)
         node = self._made.flow.latest if is_late else self._turn()
         if node is not None:
-            live = self._walked.nodes[node]
             # One function may hang on many tensors: this very one was registered where?
-            function, place = hooks.hook_on(_number(live), leaf_of(live))
-            is_it = place >= 0 and (known is None or known.function == function)
-            known = KnownHook(function, place) if is_it else known
+            hook = hooks.hook_on(self._walked.nodes[node])
+            is_it = hook.place >= 0 and (known is None or known.function == hook.function)
+            known = hook if is_it else known
         known = known or (None if codes else self._only_hook())
         name = _written(codes[0]) if codes else ""
         registered = None if known is None else self._places.site(known.place)
@@ -159,9 +157,8 @@ class _RaiserSearch:
     def _only_hook(self) -> KnownHook | None:
         """How all the hooks were registered that were seen in this graph, if by one line."""
         hooks, nodes = self._listener.alterations, self._walked.nodes
-        of_nodes = {hooks.hook_on(_number(node), leaf_of(node)) for node in nodes}
-        of_modules = {(name, place) for place, name in hooks.module_hooks.items()}
-        seen = [KnownHook(*one) for one in of_nodes | of_modules if one[1] >= 0]
+        of_modules = {KnownHook(name, place) for place, name in hooks.module_hooks.items()}
+        seen = [one for one in {*map(hooks.hook_on, nodes), *of_modules} if one.place >= 0]
         return seen[0] if len(seen) == 1 else None
 
     def _unpacking(self, first: _TracebackStep) -> int | None:
@@ -200,10 +197,6 @@ class _RaiserSearch:
 
     def _is_named(self, node: int, name: str) -> bool:
         return torch_name(self._walked.nodes[node]) == name
-
-
-def _number(node: LiveNode) -> int:
-    return node._sequence_nr()
 
 
 def _written(code: CodeType) -> str:

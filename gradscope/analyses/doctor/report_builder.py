@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -82,14 +82,6 @@ class StepLog:
             )
 
 
-class _KnownFailure(NamedTuple):
-    """A backward call that raised: the exception's id, what is told of it, and its number."""
-
-    identity: int
-    told: Failure
-    call: int
-
-
 class ReportBuilder:
     """Makes the report of a case, as of now.
 
@@ -102,7 +94,7 @@ class ReportBuilder:
         self.unseen: list[int] = []
         self._listener = listener
         self._log = log
-        self._failure: _KnownFailure | None = None
+        self._failure: Failure | None = None
         self._as_test = as_test
 
     def note_unseen(self, error: Exception | None = None) -> None:
@@ -122,18 +114,21 @@ class ReportBuilder:
     def failed(self, error: BaseException, frame: FrameType, raiser: Raiser | None = None) -> None:
         """A backward call that was looked at raised."""
         site = self._listener.recorder.places.site_of(frame)
-        kind = type(error).__name__
-        told = Failure(kind, message(error), site, in_backward=True, raiser=raiser)
-        self._failure = _KnownFailure(id(error), told, self._log.calls)
+        self._failure = Failure(
+            type(error).__name__,
+            message(error),
+            site,
+            in_backward=True,
+            raiser=raiser,
+            identity=id(error),
+            call=self._log.calls,
+        )
 
     def _is_known(self, error: BaseException) -> bool:
         # The exception itself is not kept: its frames hold tensors of the program.
         known = self._failure
-        return known is not None and (known.identity, known.told.type, known.told.message) == (
-            id(error),
-            type(error).__name__,
-            message(error),
-        )
+        told = id(error), type(error).__name__, message(error)
+        return known is not None and (known.identity, known.type, known.message) == told
 
     @property
     def has_failure(self) -> bool:
@@ -195,11 +190,11 @@ class ReportBuilder:
             return case.origins.told(told)
         if known is None or (error is None and self._as_test):
             return None
-        raiser = known.told.raiser
+        raiser = known.raiser
         if raiser is not None:
             is_shown = any(one.number == known.call for one in case.passes)
             raiser = case.origins.told(raiser, node=raiser.node if is_shown else None)
-        return case.origins.told(known.told, ended=error is not None, raiser=raiser)
+        return case.origins.told(known, ended=error is not None, raiser=raiser)
 
 
 def _unread(case: CapturedCall) -> Iterator[str]:

@@ -14,8 +14,9 @@ from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.carriers import StaleParts
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
+from gradscope.analyses.training.leaves import MAX_LEAVES
 from gradscope.analyses.training.loop_order import ids_of
-from gradscope.analyses.training.used_gradients import MAX_HELD
+from gradscope.autograd.nodes import sequence_number
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.model.observations import Step
@@ -25,8 +26,6 @@ from gradscope.recording.wrappers import shards
 # Torch's words for an input that is not in the graph.
 _NOT_REACHED = "appears to not have been used in the graph"
 
-_sequence = torch._C._autograd._get_sequence_nr
-
 
 class StepTracker:
     """Follows the leaves of the program from call to call."""
@@ -35,7 +34,7 @@ class StepTracker:
         self._listener = listener
         self._log = log
         self._accumulating = listener.optimizers.accumulating
-        self._shards: TensorTable[TensorRef] = TensorTable(MAX_HELD)
+        self._shards: TensorTable[TensorRef] = TensorTable(MAX_LEAVES)
         self._stale_parts = StaleParts(listener.recorder, listener.optimizers.order)
         self._last_sequence = 0
         self._reads = 0
@@ -49,22 +48,22 @@ class StepTracker:
         listener.optimizers.note_call()
         # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)
-        updates = self._accumulating.before(self._kept(made) if call.accumulates else [], edited)
+        kept_leaves = self._kept(made) if call.accumulates else []
+        changed, dropped = self._accumulating.before(kept_leaves, edited)
         step = Step(
             number=log.calls,
             accumulates=call.accumulates,
             loss=loss,
             nodes=len(made.nodes),
             origin=listener.recorder.places.number(call.frame),
-            stepped=updates.changed > 0,
-            kept=updates.kept,
+            stepped=changed > 0,
             # Who has read the gradients may have used them by hand, without changing a leaf in
             # place.
-            dropped=updates.dropped if listener.reads.of_leaves == self._reads else 0,
+            dropped=dropped if listener.leaves.reads == self._reads else 0,
             in_closure=listener.optimizers.in_closure,
         )
         log.add(step)
-        if updates.changed:
+        if changed:
             listener.carried.end_step()
         listener.carried.look(call.frame)
         if call.accumulates:
@@ -116,11 +115,12 @@ class StepTracker:
                 # a constant, as by a bias.
                 listener.leaves.note_reached(made.leaves)
         elif _NOT_REACHED in message(made.failure):
-            listener.reads.note_wanted(made.outside())
+            for tensor in made.outside():
+                listener.leaves.of(tensor).wanted = True
 
     def start_next(self, made: Capture) -> None:
         """What comes now belongs to the next call."""
-        now = _sequence()
+        now = sequence_number()
         listener, backwards = self._listener, self._log.backwards
         listener.values_seen.start_step()
         listener.cuts.start_step()
@@ -136,7 +136,7 @@ class StepTracker:
         if accumulates or not backwards:
             listener.carried.end_call(now)
         self._last_sequence = now
-        self._reads = listener.reads.of_leaves
+        self._reads = listener.leaves.reads
 
     def finish(self) -> None:
         """The program has ended."""
@@ -146,11 +146,11 @@ class StepTracker:
     def has_never_stepped(self) -> bool:
         """Whether, at the end, nothing has used a gradient or looked at one."""
         listener = self._listener
-        used = listener.optimizers.order.steps or listener.reads.of_leaves
+        used = listener.optimizers.order.steps or listener.leaves.reads
         return not used and not self._accumulating.any_used(self._edited())
 
     def _edited(self) -> set[int]:
-        return self._listener.changes.edited_since(self._last_sequence)
+        return self._listener.recorder.events.edited_since(self._last_sequence)
 
     def _kept(self, made: Capture) -> list[torch.Tensor]:
         """The leaves; of those that FSDP2 fills anew for every call the shards, which stay."""

@@ -1,31 +1,23 @@
-"""What the program does with gradients: hooks on tensors, clipping of ``.grad``, reads that find
-None."""
+"""What the program does with gradients: hooks on tensors and modules, clipping of ``.grad``."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from types import FrameType
 from typing import Any
 
-import torch
 from torch.nn.utils import clip_grad
 
-from gradscope.analyses.training.leaves import Leaves
-from gradscope.autograd.elements import is_small
-from gradscope.autograd.nodes import torch_name
-from gradscope.autograd.summary import metadata
+from gradscope.autograd.elements import one_number
+from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.tensors import (
-    TensorRef,
     TensorTable,
     grad_fn_of,
-    is_leaf_tensor,
     requires_grad,
 )
-from gradscope.model.observations import Alteration, TrackedParameter
-from gradscope.recording.hook_codes import HookCodes
-from gradscope.recording.names import locals_of, name_in_frame
-from gradscope.recording.recorder import Recorder
+from gradscope.model.observations import Alteration
+from gradscope.recording.hook_codes import HookCodes, KnownHook
+from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall
 
 MAX_HOOKS = 5_000
@@ -42,8 +34,8 @@ class Alterations:
         """By place: the norm before and the bound where that was strongest, and the least norm."""
         self.module_hooks: dict[int, str] = {}
         self.codes = HookCodes()
-        self._on_nodes: dict[int, tuple[str, int]] = {}
-        self._on_leaves: TensorTable[tuple[str, int]] = TensorTable(MAX_HOOKS)
+        self._on_nodes: dict[int, KnownHook] = {}
+        self._on_leaves: TensorTable[KnownHook] = TensorTable(MAX_HOOKS)
 
     def note_module_hook(self, name: str, place: int, given: Iterable[Any]) -> None:
         """The program hangs a hook on a module."""
@@ -55,24 +47,25 @@ class Alterations:
         if not call.operands or len(self._on_nodes) >= MAX_HOOKS:
             return
         self.codes.note((*call.args[1:], *call.kwargs.values()), call.function, call.place)
-        tensor = call.operands[0]
+        tensor, hook = call.operands[0], KnownHook(call.function, call.place)
         node = grad_fn_of(tensor)
         if node is not None:
             # By its number: to hold the node would keep the graph.
-            self._on_nodes[node._sequence_nr()] = (call.function, call.place)
+            self._on_nodes[node._sequence_nr()] = hook
         elif requires_grad(tensor):
-            self._on_leaves[tensor] = (call.function, call.place)
+            self._on_leaves[tensor] = hook
 
     @property
     def has_hooks(self) -> bool:
         """Whether any hook was seen."""
         return bool(self._on_nodes or self._on_leaves or self.module_hooks)
 
-    def hook_on(self, sequence: int, leaf: torch.Tensor | None) -> tuple[str, int]:
-        """The hook on a node or leaf, by name and place; "hook" and -1 where none was seen."""
+    def hook_on(self, node: Any) -> KnownHook:
+        """The hook on a node, or on the leaf that it is of; "hook" and -1 where none was seen."""
+        none, leaf = KnownHook("hook", -1), leaf_of(node)
         if leaf is not None:
-            return self._on_leaves.get(leaf, ("hook", -1))
-        return self._on_nodes.get(sequence, ("hook", -1))
+            return self._on_leaves.get(leaf, none)
+        return self._on_nodes.get(node._sequence_nr(), none)
 
     def note_clip(self, call: TorchCall) -> None:
         """A call changes something in place: in torch's own clipping, where the program calls a
@@ -84,7 +77,7 @@ class Alterations:
 
     def note_clipping(self, function: str, place: int, norm: Any, bound: Any) -> None:
         """A function of torch clips: the norm that it has found, and the one that it allows."""
-        before, after = _number(norm), _number(bound)
+        before, after = one_number(norm), one_number(bound)
         # What is not finite says nothing about the bound: a scaler skips that step, and other rules
         # tell where it comes from.
         if before is None or not math.isfinite(before):
@@ -102,59 +95,3 @@ class Alterations:
     def start_step(self, oldest: int) -> None:
         """Forget hooks on nodes that were made before this sequence number."""
         self._on_nodes = {key: hook for key, hook in self._on_nodes.items() if key >= oldest}
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, (int, float)):
-        return float(value)
-    if isinstance(value, torch.Tensor) and is_small(value, 1) and value.numel():
-        return float(value.detach())
-    return None
-
-
-class Reads:
-    """The gradients that the program, not torch, has read or asked for.
-
-    ``vain`` are tensors that are no leaves, and whose ``.grad`` it has read.
-    """
-
-    def __init__(self, recorder: Recorder, leaves: Leaves) -> None:
-        self.vain: dict[tuple[int, str], tuple[TensorRef, TrackedParameter]] = {}
-        self.of_leaves = 0
-        """How often the gradient of a leaf was read."""
-        self._recorder = recorder
-        self._leaves = leaves
-
-    def note(self, call: TorchCall) -> None:
-        """Somebody reads ``.grad``: of what?"""
-        tensor = call.operands[0] if call.operands else None
-        # Where a gradient is retained, to read it is not in vain.
-        if tensor is None or not requires_grad(tensor) or tensor.retains_grad:
-            return
-        if call.frame is not call.user:
-            return
-        if not is_leaf_tensor(tensor):
-            self._note_vain(tensor, call, call.frame)
-            return
-        self.of_leaves += 1
-        self._leaves.of(tensor).read = True
-
-    def note_wanted(self, tensors: Iterable[torch.Tensor]) -> None:
-        """The program has asked for the gradient of these, and they are not in the graph."""
-        for tensor in tensors:
-            self._leaves.of(tensor).wanted = True
-
-    def _note_vain(self, tensor: torch.Tensor, call: TorchCall, frame: FrameType) -> None:
-        node = grad_fn_of(tensor)
-        if node is None:
-            return
-        site = call.places.site(call.place)
-        paths = self._recorder.sources.operands(site) if site is not None else []
-        # Also the local variables, in case the expression's own names were bound since.
-        names = [name for name in frame.f_code.co_varnames if name.isidentifier()]
-        name = name_in_frame(tensor, [*paths, *names], frame)
-        made = self._recorder.place_of(self._recorder.span_of(node._sequence_nr()))
-        read = TrackedParameter(
-            name, metadata(tensor), requires_grad=True, made=made, history=torch_name(node)
-        )
-        self.vain.setdefault((made, name), (TensorRef(tensor), read))

@@ -14,14 +14,16 @@ from itertools import islice
 from types import FrameType
 from typing import Any
 
-import msgspec
 import torch
 from torch import nn
 from torch.nn.modules import module as module_hooks
 
 from gradscope.autograd.calls import is_deriving, unwrapped
 from gradscope.autograd.elements import readable
+from gradscope.autograd.nodes import torch_name
+from gradscope.autograd.summary import metadata
 from gradscope.autograd.tensors import (
+    TensorRef,
     TensorTable,
     grad_fn_of,
     is_leaf_tensor,
@@ -29,9 +31,9 @@ from gradscope.autograd.tensors import (
     requires_grad,
     storage_of,
 )
-from gradscope.model.observations import Cut
-from gradscope.patched import Original, Patched
-from gradscope.recording.names import locals_of
+from gradscope.model.observations import Cut, TrackedParameter
+from gradscope.recording.heard import HeardCall, hearing
+from gradscope.recording.names import locals_of, name_in_frame
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.wrappers import local
@@ -39,14 +41,8 @@ from gradscope.recording.wrappers import local
 MAX_LEAVES = 500_000
 """Leaves that are remembered, and storages that the program has changed itself."""
 
-MAX_COPIED = 20_000
-"""Leaves that are remembered for each place that copies some."""
-
 MAX_CONSTRUCTORS = 8
 """Functions around the making of a parameter that are remembered, the innermost."""
-
-OFTEN = 2
-"""Backward calls that have brought a leaf a gradient, from which on it is one that is learned."""
 
 DEEPCOPY = nn.Parameter.__deepcopy__.__code__
 """Torch's own way to copy a Parameter."""
@@ -59,90 +55,76 @@ _MOVES = frozenset(
 
 @dataclass(eq=False)
 class KnownOptimizer:
-    """An optimizer, by a number of its own: Python gives the id of one that is gone to the next
-    that is made.  Where it was ``made``; whether it has ``stepped``; how many tensors it held when
-    it was looked at last.
-    """
+    """An optimizer: where it was ``made``; whether it has ``stepped``; how many tensors it held
+    when it was looked at last.  It is known by this record, as python gives the id of one that is
+    gone to the next that is made."""
 
-    number: int
     made: int = -1
     stepped: bool = False
     size: int = -1
 
 
-@dataclass(slots=True, eq=False)
-class KnownLeaf:
-    """What is known of one leaf.
+class KnownLeaf(TrackedParameter, eq=False, gc=True):
+    """What is known of one leaf, with what only its run asks.
 
-    Where it comes from: ``made`` where the program called ``nn.Parameter``, ``copied`` where it was
-    copied from another; ``born`` where a module registered it, under a ``name``
+    Where it comes from: ``made`` where the program called ``nn.Parameter``, or ``copied`` from
+    another by this cut; ``born`` where a module registered it, under a ``name``
     (``Linear.weight``), in these ``constructors``, each with its place.  ``age`` is how many
     optimizers there had been.
 
-    What the program does with it: it was ``used`` first here; ``recorded`` with history,
-    ``derived`` to be differentiated itself; ``inner`` to a custom Function; ``filled`` here last
-    before its first use, ``loaded`` with other numbers.  ``thawed``: it was frozen when an
-    optimizer was made, and has been let learn here, -1 for not yet.  Its gradient was ``read``,
-    or ``wanted`` of a graph that it is not in.
+    It is ``inner`` to a custom Function; its gradient was ``read``.  ``holders`` are the places
+    that made optimizers which took it, and ``optimizer`` is one of them, of several one that steps.
 
-    ``reached`` counts backward calls that brought it a gradient, up to :data:`OFTEN`; ``holders``
-    are the places that made optimizers which took it, and ``optimizer`` is one of them, of several
-    one that steps.
+    As a backward call left it: its ``version``, -1 before any, and by id what it held in ``.grad``;
+    ``mixed``: that was a gradient which had been used, and a new one.  Of the steps of optimizers:
+    whether one has changed it at all (``steps``), or since the call (``stepped``), and whether that
+    used a mixed gradient (``reused``).
     """
 
-    made: int = -1
-    copied: int = -1
-    born: int = -1
-    name: str = ""
+    copied: Cut | None = None
+    born: int | None = None
     constructors: tuple[tuple[int, int], ...] = ()
     age: int = -1
-    used: int = -1
-    recorded: bool = False
-    derived: bool = False
     inner: bool = False
-    filled: int = -1
-    loaded: bool = False
-    thawed: int | None = None
     read: bool = False
-    wanted: bool = False
-    reached: int = 0
     holders: tuple[int, ...] = ()
     optimizer: KnownOptimizer | None = None
+    version: int = -1
+    gradient: int = 0
+    mixed: bool = False
+    steps: bool = False
+    stepped: bool = False
+    reused: bool = False
 
     @property
-    def place(self) -> int:
-        """The line that made the module which holds it, or the Parameter itself."""
-        return self.born if self.born >= 0 else self.made
-
-
-class KnownCopies(Cut, eq=False, gc=True):
-    """A place that has copied these leaves: a cut, for each copy is a new leaf."""
-
-    originals: TensorTable[bool] = msgspec.field(default_factory=lambda: TensorTable(MAX_COPIED))
+    def is_by_hand(self) -> bool:
+        """Whether no optimizer is there to step it, and the program has read its gradient."""
+        return not self.steps and not self.holders and self.read
 
 
 class Leaves:
     """All leaves that were met.
 
-    ``copies`` are told by the place that makes them.  ``optimizers_made`` counts optimizers.
+    ``optimizers_made`` counts optimizers, and ``reads`` how often the program, not torch, has read
+    the gradient of a leaf.  ``vain`` are tensors that are no leaves, and whose ``.grad`` it has
+    read.
 
     Args:
         recorder: is asked for places.
-        on_rewrapped: told of a Parameter that the program made of a tensor with history: the place,
-            the Parameter, that tensor.
+        cut: told of a leaf that the program made of a tensor with history, or of another leaf, and
+            which gives what is known of the place.
     """
 
-    def __init__(
-        self, recorder: Recorder, on_rewrapped: Callable[[int, torch.Tensor, torch.Tensor], None]
-    ) -> None:
-        self.copies: dict[int, KnownCopies] = {}
+    def __init__(self, recorder: Recorder, cut: Callable[..., Cut | None]) -> None:
+        self.vain: dict[tuple[int, str], tuple[TensorRef, TrackedParameter]] = {}
+        self.reads = 0
         self.optimizers_made = 0
         self._recorder = recorder
-        self._on_rewrapped = on_rewrapped
+        self._cut = cut
         self._known: TensorTable[KnownLeaf] = TensorTable(MAX_LEAVES)
         self._edited: set[int] = set()
         self._any_reached = False
-        self._constructor = Patched(nn.Parameter, "__new__", self._making)
+        self._constructor = hearing(recorder, nn.Parameter, "__new__", after=self._note_made)
         self._handle: Any = None
 
     def start(self) -> None:
@@ -175,24 +157,25 @@ class Leaves:
 
     def used(self) -> Iterator[torch.Tensor]:
         """All that a call has taken."""
-        return (leaf for leaf, known in self.living() if known.used >= 0)
+        return (leaf for leaf, known in self.living() if known.used is not None)
 
     def held(self) -> Iterator[torch.Tensor]:
         """All that an optimizer of the program has taken."""
         return (leaf for leaf, known in self.living() if known.holders)
 
-    def optimized(self) -> dict[int, tuple[torch.Tensor, KnownOptimizer]]:
-        """The tensors in optimizers, by id.  Only in those that have stepped, or hold a leaf that
-        was met: in one process with others there may be some that are none of this program's."""
-        held = [(leaf, known, one) for leaf, known in self.living() if (one := known.optimizer)]
-        own = {
-            one.number
-            for leaf, known, one in held
-            if one.stepped
-            or (known.born >= 0 or known.used >= 0)
-            or self._recorder.events.leaf_site(leaf) is not None
+    def own_optimizers(self) -> set[KnownOptimizer]:
+        """Those that hold leaves, and have stepped, or hold one that was met: in one process with
+        others there may be some that are none of this program's."""
+        return {
+            one
+            for leaf, known in self.living()
+            if (one := known.optimizer)
+            and (
+                one.stepped
+                or not (known.born is None and known.used is None)
+                or self._recorder.events.leaf_site(leaf) is not None
+            )
         }
-        return {id(leaf): (leaf, one) for leaf, _, one in held if one.number in own}
 
     def is_edited(self, leaf: torch.Tensor) -> bool:
         """Whether the program itself has changed a leaf, or what shares its memory, or has read its
@@ -217,23 +200,14 @@ class Leaves:
 
     # ------------------------------------------------------------------ how they are made
 
-    def _making(self, original: Original) -> Original:
+    def _note_made(self, call: HeardCall) -> None:
         """``nn.Parameter(...)`` is no torch call, so its constructor is watched."""
-
-        def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            parameter = original(cls, *args, **kwargs)
-            frame = sys._getframe(1)
-            if frame.f_code is DEEPCOPY or not self._recorder.places.is_foreign(frame.f_code):
-                with self._recorder.aside():
-                    if isinstance(parameter, torch.Tensor):
-                        self._note_made(parameter, frame, (*args, *kwargs.values(), None)[0])
-            return parameter
-
-        return __new__
-
-    def _note_made(self, parameter: torch.Tensor, frame: FrameType, data: Any) -> None:
+        parameter, frame, places = call.result, call.frame, self._recorder.places
+        is_own = frame.f_code is DEEPCOPY or not places.is_foreign(frame.f_code)
+        if not (is_own and isinstance(parameter, torch.Tensor)):
+            return
+        data = (*call.args[1:], *call.kwargs.values(), None)[0]
         self._note_age(parameter)
-        places = self._recorder.places
         if frame.f_code is DEEPCOPY:
             original, user = locals_of(frame).get("self"), places.user_frame(frame)
             if user is not None and isinstance(original, torch.Tensor):
@@ -241,15 +215,14 @@ class Leaves:
             return
         place = self.of(parameter).made = places.number(frame)
         if isinstance(data, torch.Tensor) and grad_fn_of(data) is not None:
-            self._on_rewrapped(place, parameter, data)
+            self._cut(place, "Parameter", [parameter], [data])
 
     def note_copy(self, place: int, copy: torch.Tensor, original: torch.Tensor) -> None:
         """A leaf has been copied."""
         if not is_learned_leaf(original) or place < 0 or copy is original:
             return
-        known = KnownCopies(place, "deepcopy", "function", itself=True)
-        self.copies.setdefault(place, known).originals[original] = True
-        self.of(copy).copied = place
+        # The copy is a leaf of its own, and not followed.
+        self.of(copy).copied = self._cut(place, "deepcopy", [], [original])
 
     def _note_age(self, leaf: torch.Tensor) -> None:
         known = self.of(leaf)
@@ -262,12 +235,12 @@ class Leaves:
                 return
             self._note_age(parameter)
             known = self.of(parameter)
-            if known.born >= 0:
+            if known.born is not None:
                 return
             places = self._recorder.places
             # Beyond this function.
             user = places.user_frame(sys._getframe(1))
-            known.born = -1 if user is None else places.number(user)
+            known.born = None if user is None else places.number(user)
             known.name = f"{type(module).__name__}.{name}"
             known.constructors = tuple(islice(self._constructing(user), MAX_CONSTRUCTORS))
 
@@ -292,7 +265,7 @@ class Leaves:
             known = self.of(tensor)
             if known.inner:
                 continue
-            if known.used < 0:
+            if known.used is None and call.place >= 0:
                 known.used = call.place
             known.recorded |= call.in_graph
             known.derived |= deriving
@@ -311,8 +284,8 @@ class Leaves:
             known = self._known.get(leaf) if is_leaf_tensor(leaf) else None
             if known is not None and known.name:
                 known.loaded |= loads
-                if known.used < 0:
-                    known.filled = call.place
+                if known.used is None:
+                    known.initialised = call.place
 
     def note_made_inside(self, call: TorchCall) -> None:
         """A custom Function has made a call: a leaf that this made is a detail of the Function,
@@ -331,8 +304,9 @@ class Leaves:
             return
         if is_learned_leaf(leaf):
             self._note_age(leaf)
-        if requires_grad(leaf) and self.get(leaf).thawed == -1:
-            self.of(leaf).thawed = call.place
+        known = self.get(leaf)
+        if requires_grad(leaf) and known.thawed and known.thawed_at is None:
+            known.thawed_at = call.place
 
     def note_edit(self, call: TorchCall) -> None:
         """The program itself changes a leaf, or reads its gradient."""
@@ -343,6 +317,37 @@ class Leaves:
             if is_edit and storage and len(self._edited) < MAX_LEAVES:
                 self._edited.add(storage)
 
+    # ------------------------------------------------------------------ who reads gradients
+
+    def note_read(self, call: TorchCall) -> None:
+        """Somebody reads ``.grad``: of what?"""
+        tensor = call.operands[0] if call.operands else None
+        # Where a gradient is retained, to read it is not in vain.
+        if tensor is None or not requires_grad(tensor) or tensor.retains_grad:
+            return
+        if call.frame is not call.user:
+            return
+        if not is_leaf_tensor(tensor):
+            self._note_vain(tensor, call, call.frame)
+            return
+        self.reads += 1
+        self.of(tensor).read = True
+
+    def _note_vain(self, tensor: torch.Tensor, call: TorchCall, frame: FrameType) -> None:
+        node = grad_fn_of(tensor)
+        if node is None:
+            return
+        site = call.places.site(call.place)
+        paths = self._recorder.sources.operands(site) if site is not None else []
+        # Also the local variables, in case the expression's own names were bound since.
+        names = [name for name in frame.f_code.co_varnames if name.isidentifier()]
+        name = name_in_frame(tensor, [*paths, *names], frame)
+        made = self._recorder.place_of(node._sequence_nr())
+        read = TrackedParameter(
+            name, metadata(tensor), requires_grad=True, made=made, history=torch_name(node)
+        )
+        self.vain.setdefault((made, name), (TensorRef(tensor), read))
+
     # ------------------------------------------------------------------ what backward brings
 
     def note_reached(self, leaves: Sequence[torch.Tensor]) -> None:
@@ -351,10 +356,10 @@ class Leaves:
         for leaf, known in zip(leaves, self._known.get_all(leaves), strict=True):
             if known is None:
                 known = self._known[leaf] = KnownLeaf()
-            if known.reached < OFTEN:
-                known.reached += 1
-                if known.copied >= 0:
-                    self.copies[known.copied].feeds_graph = True
+            if known.once or not known.reached:
+                known.reached, known.once = True, not known.reached
+                if known.copied is not None:
+                    known.copied.feeds_graph = True
 
     def note_filled(self) -> None:
         """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint
@@ -363,7 +368,7 @@ class Leaves:
             [
                 leaf
                 for leaf, known in self.living()
-                if known.used >= 0
+                if known.used is not None
                 and not known.reached
                 and is_leaf_tensor(leaf)
                 and leaf.grad is not None
@@ -376,8 +381,7 @@ class Leaves:
         """One was made: which parameters are frozen by then?"""
         self.optimizers_made += 1
         for leaf, known in self.living():
-            if known.name and not leaf.requires_grad and known.thawed is None:
-                known.thawed = -1
+            known.thawed |= bool(known.name) and not leaf.requires_grad
 
     def note_given(self, leaves: Sequence[torch.Tensor], others: Iterable[torch.Tensor]) -> None:
         """An optimizer that holds these and others steps; the program itself has given these their
@@ -387,7 +391,7 @@ class Leaves:
         # What was reached is not asked again: to read it may mean to wait for a device.
         if any(self.get(one).reached for one in others):
             known = zip(leaves, map(self.get, leaves), strict=True)
-            leaves = [one for one, of in known if of.reached or of.used < 0 or not is_gone(one)]
+            leaves = [one for one, of in known if of.reached or of.used is None or not is_gone(one)]
         self.note_reached(leaves)
 
 

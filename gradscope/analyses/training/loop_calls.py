@@ -7,14 +7,11 @@ the protocol of the loop hears of it first.
 
 from __future__ import annotations
 
-import functools
 import gc
-import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from types import FrameType, GeneratorType
+from types import GeneratorType
 from typing import Any
 
 import torch
@@ -26,9 +23,9 @@ from torch.optim import Optimizer
 from gradscope.analyses.training.gradient_uses import Alterations
 from gradscope.analyses.training.loop_order import ids_of
 from gradscope.analyses.training.optimizers import Optimizers
-from gradscope.autograd.isolation import is_captured, mode_removed
 from gradscope.autograd.originals import parameters_of
-from gradscope.patched import Original, Patched
+from gradscope.patched import Patched
+from gradscope.recording.heard import HeardCall, hearing
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
@@ -43,8 +40,8 @@ class ScaledSteps:
     """The steps of all scalers of a run.
 
     ``before`` is the scale at the first step that was left out, ``after`` that after the last such.
-    ``overflow`` is the op, and its place, whose backward made the first gradient that was not
-    finite, where the call before a step left out was looked at in full.
+    ``source`` is the op, and its place, whose backward made the first gradient that was not finite
+    in the last call, where that was looked at in full; ``overflow`` that before a step left out.
     """
 
     steps: int = 0
@@ -52,16 +49,8 @@ class ScaledSteps:
     before: float | None = None
     after: float | None = None
     overflow: tuple[str, Site | None] | None = None
-    _source: tuple[str, Site | None] | None = None
+    source: tuple[str, Site | None] | None = None
     _waiting: weakref.ref[Any] | None = None
-
-    def start_call(self) -> None:
-        """A backward call is about to be made: what the one before it overflowed at is told."""
-        self._source = None
-
-    def note_source(self, op: str, site: Site | None) -> None:
-        """Backward of this op has made a gradient that is not finite of a finite one."""
-        self._source = self._source or (op, site)
 
     def note_step(self, scaler: Any, optimizer: Any) -> None:
         """``scaler.step(optimizer)`` has returned."""
@@ -77,7 +66,7 @@ class ScaledSteps:
         scale = float(scaler.get_scale())
         self.before = scale if self.before is None else self.before
         self.after = scale
-        self.overflow = self.overflow or self._source
+        self.overflow = self.overflow or self.source
         self._waiting = weakref.ref(scaler)
 
     def note_update(self, scaler: Any) -> None:
@@ -86,24 +75,6 @@ class ScaledSteps:
         if waiting is scaler:
             self.after = float(scaler.get_scale())
             self._waiting = None
-
-
-@dataclass(eq=False)
-class HeardCall:
-    """A call of a function that is wrapped: what it is given, by which frame, what it has returned;
-    and the ``parameters`` that it clips."""
-
-    name: str
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    frame: FrameType
-    result: Any = None
-    parameters: Sequence[torch.Tensor] = ()
-
-    @property
-    def is_from_torch(self) -> bool:
-        """Whether torch's own code makes it."""
-        return self.frame.f_code.co_filename.startswith(_TORCH)
 
 
 class LoopCalls:
@@ -131,7 +102,12 @@ class LoopCalls:
 
     def start(self) -> None:
         """Wrap them."""
-        hear, scaler = self._hear, grad_scaler.GradScaler
+        scaler = grad_scaler.GradScaler
+
+        def hear(owner: Any, name: str, **told: Any) -> None:
+            self._patches.append(hearing(self._recorder, owner, name, **told))
+            self._patches[-1].start()
+
         hear(Optimizer, "__init__", after=self._made)
         for owner in (Optimizer, nn.Module):
             # What it does to each gradient is not watched call by call.
@@ -154,41 +130,6 @@ class LoopCalls:
         """Leave all of them as they were."""
         while self._patches:
             self._patches.pop().stop()
-
-    def _hear(
-        self,
-        owner: Any,
-        name: str,
-        before: Callable[[HeardCall], None] | None = None,
-        after: Callable[[HeardCall], None] | None = None,
-        quietly: bool = False,
-    ) -> None:
-        """Tell of each call of a function before it is made and after it has returned; of torch
-        calls inside of it nobody hears, if it is made ``quietly``."""
-        recorder = self._recorder
-
-        def around(original: Original) -> Original:
-            @functools.wraps(original)
-            def heard(*args: Any, **kwargs: Any) -> Any:
-                # A method that is called without its object by position is nobody's concern.
-                is_odd = not args and isinstance(owner, type)
-                if is_odd or torch.compiler.is_compiling() or is_captured():
-                    return original(*args, **kwargs)
-                call = HeardCall(name, args, kwargs, sys._getframe(1))
-                if before is not None:
-                    with recorder.aside():
-                        before(call)
-                with mode_removed(recorder) if quietly else nullcontext():
-                    call.result = original(*call.args, **call.kwargs)
-                if after is not None:
-                    with recorder.aside():
-                        after(call)
-                return call.result
-
-            return heard
-
-        self._patches.append(Patched(owner, name, around))
-        self._patches[-1].start()
 
     def _place(self, call: HeardCall) -> int:
         """The place of the program that made a call; -1 where torch's own code did."""
@@ -278,12 +219,9 @@ class LoopCalls:
         scaler, optimizer = call.args[:2]
         self.scaled_steps.note_step(scaler, optimizer)
         # A step that is left out for infinities has used its gradients all the same.
-        number, tensors = self._optimizers.note_stepping(optimizer).number, parameters_of(optimizer)
+        known, tensors = self._optimizers.note_stepping(optimizer), parameters_of(optimizer)
         if ids_of(tensors) & self._order.fresh:
-            self._order.stepped(number, tensors, self._place(call), set())
-
-
-_TORCH = torch.__file__.rpartition("/")[0] + "/"
+            self._order.stepped(known, tensors, self._place(call), set())
 
 
 def _taken(given: Iterable[Any]) -> tuple[list[Any], Exception | None]:

@@ -17,12 +17,11 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.training.leaves import is_gone
+from gradscope.analyses.training.leaves import KnownOptimizer, is_gone
 from gradscope.analyses.training.used_gradients import BadGradients
+from gradscope.autograd.nodes import sequence_number
 from gradscope.autograd.tensors import TensorTable
 from gradscope.model.observations import MistakeKind, MistakenCall
-
-_sequence = torch._C._autograd._get_sequence_nr
 
 MAX_FRESH = 1_000_000
 """Parameters whose gradient waits for a step; beyond it all are forgotten."""
@@ -90,7 +89,7 @@ class LoopOrder:
 
     ``steps`` counts the steps of optimizers, also those that a scaler leaves out; ``fresh`` are the
     parameters whose gradient waits for one, ``ever`` those to which ``backward`` ever brought one;
-    ``latest`` is the place of the last.  ``last_steps`` are by the number of the optimizer; ``odd``
+    ``latest`` is the place of the last.  ``last_steps`` are by optimizer; ``odd``
     is told of all deviations.
     """
 
@@ -99,7 +98,7 @@ class LoopOrder:
     fresh: set[int] = field(default_factory=set)
     ever: set[int] = field(default_factory=set)
     odd: MistakenCalls = field(default_factory=MistakenCalls)
-    last_steps: dict[int, MadeStep] = field(default_factory=dict)
+    last_steps: dict[KnownOptimizer, MadeStep] = field(default_factory=dict)
     bad: BadGradients = field(default_factory=BadGradients)
     _clipped: dict[int, int] = field(default_factory=dict)
     _zeroed: dict[int, int] = field(default_factory=dict)
@@ -173,7 +172,11 @@ class LoopOrder:
             self.odd.tell("step alone", place, len(ids))
 
     def stepped(
-        self, optimizer: int, parameters: Sequence[torch.Tensor], place: int, changed: Ids
+        self,
+        optimizer: KnownOptimizer,
+        parameters: Sequence[torch.Tensor],
+        place: int,
+        changed: Ids,
     ) -> None:
         """An optimizer has stepped and changed these, or a scaler has left its step out."""
         self.steps += 1
@@ -187,7 +190,7 @@ class LoopOrder:
         for known in ids & self._zeroed.keys():
             del self._zeroed[known]
         if changed or optimizer not in self.last_steps:
-            self.last_steps[optimizer] = MadeStep(place, _sequence(), changed)
+            self.last_steps[optimizer] = MadeStep(place, sequence_number(), changed)
         self.latest = place
 
     # ------------------------------------------------------------------ deviations
@@ -203,7 +206,7 @@ class LoopOrder:
         if ids & self.fresh or not all(map(is_gone, asked)):
             return
         known = self.odd.tell("dropped", self._zeroed[id(asked[0])], len(lost), other=place)
-        self._empty = _EmptyStep(known, place, _sequence(), lost)
+        self._empty = _EmptyStep(known, place, sequence_number(), lost)
 
     def _is_used(self, parameter: torch.Tensor) -> bool:
         """Whether what a parameter holds is none, or what a step has used already."""

@@ -50,28 +50,31 @@ class Optimizers:
     ``order`` is what was seen of the order of the loop, ``effects`` what steps change, and
     ``spoiling`` NaN that they make; the last two are measured while it ``compares``.
 
-    ``on_step`` are told of the parameters of each that makes a step; ``accumulating`` is what
-    becomes of the gradients that it uses.
+    ``accumulating`` is what becomes of the gradients that a step uses.
 
     Args:
         recorder: is off while a step is made.
         leaves: are told what optimizers hold, and do with it.
+        on_step: is told of the parameters of each that makes a step.
     """
 
-    def __init__(self, recorder: Recorder, leaves: Leaves) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        leaves: Leaves,
+        on_step: Callable[[Iterable[torch.Tensor]], None],
+    ) -> None:
         self.effects, self.spoiling = StepEffects(), SpoilingSteps()
         self.compares = True
         self.order = LoopOrder()
         self.any_stepped = False
-        self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = []
+        self._on_step = on_step
         self.accumulating = Accumulating(leaves)
         self._leaves = leaves
         self._recorder = recorder
         self._known: MutableMapping[Any, KnownOptimizer] = WeakIdKeyDictionary()
-        self._numbered = 0
         self._has_searched = False
         self._last: set[int] = set()
-        self._there = (0, 0, 0)
         self._made: dict[int, None] = {}
         self._running: list[_Step] = []
         self._handles: list[Any] = []
@@ -96,8 +99,7 @@ class Optimizers:
         """What is known of an optimizer."""
         known = self._known.get(optimizer)
         if known is None:
-            self._numbered += 1
-            known = self._known[optimizer] = KnownOptimizer(self._numbered)
+            known = self._known[optimizer] = KnownOptimizer()
         return known
 
     def find(self) -> None:
@@ -129,10 +131,7 @@ class Optimizers:
 
     def note_call(self) -> None:
         """Backward is about to be called."""
-        # Nearly every step finds those of the step before; to go through them takes longer.
-        there = self._numbered, len(self._known), len(self._made)
-        if there != self._there:
-            self._there, self._last = there, {known.made for known in self._known.values()}
+        self._last = {known.made for known in self._known.values()}
 
     def places(self) -> list[int]:
         """The places that made those which lived when backward was called last, or live still, in
@@ -168,8 +167,7 @@ class Optimizers:
         self.note_stepping(optimizer)
         place, tensors = self._place(frame), parameters_of(optimizer)
         self._note_given(tensors)
-        for told in self.on_step:
-            told(tensors)
+        self._on_step(tensors)
         # A closure brings the gradients during the step.
         if not given:
             self.order.step(tensors, place)
@@ -227,7 +225,7 @@ class Optimizers:
         with self._recorder.aside():
             tensors, place = parameters_of(step.optimizer), self._place(step.frame)
             known = self.of(step.optimizer)
-            self.order.stepped(known.number, tensors, place, step.changed)
+            self.order.stepped(known, tensors, place, step.changed)
             self.effects.end(step.samples, place, known.made)
             changed = [one for one in tensors if id(one) in step.changed]
             self.spoiling.end(step.optimizer, changed, known, place)

@@ -9,50 +9,17 @@ descent by hand.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
 
-from gradscope.analyses.training.leaves import Leaves, is_there
+from gradscope.analyses.training.leaves import KnownLeaf, Leaves, is_there
 from gradscope.autograd.nonfinite import count
-from gradscope.autograd.tensors import TensorTable, storage_of
-
-MAX_HELD = 200_000
-"""Leaves that are followed from call to call."""
-
-
-@dataclass
-class _Held:
-    """A leaf after a backward call: its version, and by id what it held in ``.grad``.
-
-    ``mixed``: that was a gradient which had been used, and a new one.  Of the steps of optimizers:
-    whether one has changed it at all (``steps``), or since the call (``stepped``), and whether that
-    used a mixed gradient (``reused``).
-    """
-
-    version: int
-    gradient: int = 0
-    mixed: bool = False
-    steps: bool = False
-    stepped: bool = False
-    reused: bool = False
-
-
-@dataclass
-class Updates:
-    """What happened to the leaves of a graph since they last got a gradient."""
-
-    changed: int
-    """Leaves that were changed in place."""
-    kept: int
-    """Of those, how many still hold the gradient they were changed with."""
-    dropped: int
-    """Leaves that were not changed, and no longer hold their gradient."""
+from gradscope.autograd.tensors import storage_of
 
 
 class Accumulating:
-    """Gradients that are used, kept, and added to.
+    """Gradients that are used, kept, and added to, told by the record of each leaf.
 
     Args:
         leaves: know what optimizers hold, and which gradients the program has read.
@@ -60,83 +27,77 @@ class Accumulating:
 
     def __init__(self, leaves: Leaves) -> None:
         self._leaves = leaves
-        self._held: TensorTable[_Held] = TensorTable(MAX_HELD)
         self._any_mixed = False
 
-    def before(self, leaves: Sequence[torch.Tensor], edited: set[int]) -> Updates:
+    def before(self, leaves: Sequence[torch.Tensor], edited: set[int]) -> tuple[int, int]:
         """Look at the leaves of a graph just before backward goes through it.
 
         Args:
             leaves: the leaves.
             edited: storages that were changed in place since the last call, also through ``.data``.
+
+        Returns:
+            How many were changed in place since the last call, and how many were not changed, and
+            hold their gradient no longer.
         """
-        changed = kept = dropped = 0
+        changed = dropped = 0
         unchanged: list[torch.Tensor] = []
-        for leaf, held in zip(leaves, self._held.get_all(leaves), strict=True):
-            if held is None:
+        for leaf, known in zip(leaves, map(self._leaves.get, leaves), strict=True):
+            if known.version < 0:
                 continue
             # Written out for the versions, which nearly all steps change.
-            is_changed = leaf._version != held.version or _is_changed(leaf, held, edited)
+            is_changed = leaf._version != known.version or _is_changed(leaf, known, edited)
             if not is_changed:
                 unchanged.append(leaf)
             gradient = leaf.grad
-            used = held.stepped or (is_changed and self._is_by_hand(leaf, held))
+            used = known.stepped or (is_changed and known.is_by_hand)
             # What is mixed stays so until it is zeroed or replaced, however many calls come first.
-            stays = used or (held.mixed and id(gradient) == held.gradient)
-            held.mixed = gradient is not None and stays and is_there(gradient)
+            stays = used or (known.mixed and id(gradient) == known.gradient)
+            known.mixed = gradient is not None and stays and is_there(gradient)
             changed += is_changed
-            kept += held.mixed and used
-        self._any_mixed |= kept > 0
+            self._any_mixed |= known.mixed and used
         # One gradient that is still there means that they are being gathered.
         if not changed and not any(is_there(leaf.grad) for leaf in unchanged):
             dropped = len(unchanged)
-        return Updates(changed, kept, dropped)
+        return changed, dropped
 
     def note_step(self, changed: Sequence[torch.Tensor]) -> None:
         """A step of an optimizer has just changed these."""
-        for leaf, held in zip(changed, self._held.get_all(changed), strict=True):
-            if held is None:
-                continue
+        for leaf, known in zip(changed, map(self._leaves.get, changed), strict=True):
             gradient = leaf.grad
             # Who puts another gradient in its place has not used the mixed one.
-            if held.mixed and id(gradient) == held.gradient and is_there(gradient):
-                held.reused = True
-            held.steps = held.stepped = True
+            if known.mixed and id(gradient) == known.gradient and is_there(gradient):
+                known.reused = True
+            if known.version >= 0:
+                known.steps = known.stepped = True
 
     def mixed_and_used(self, edited: set[int]) -> int:
         """How many leaves were changed, since the last call, with a gradient that held one used
         before; each is told once."""
         count = 0
-        mixed = [one for one in self._held.living() if one[1].mixed] if self._any_mixed else []
+        mixed = [one for one in self._leaves.living() if one[1].mixed] if self._any_mixed else []
         self._any_mixed = bool(mixed)
-        for leaf, held in mixed:
-            by_hand = self._is_by_hand(leaf, held) and _is_changed(leaf, held, edited)
-            if held.reused or by_hand:
+        for leaf, known in mixed:
+            if known.reused or (known.is_by_hand and _is_changed(leaf, known, edited)):
                 count += 1
-                held.mixed = False
+                known.mixed = False
         return count
-
-    def _is_by_hand(self, leaf: torch.Tensor, held: _Held) -> bool:
-        """Whether no optimizer is there to step a leaf, and the program has read its gradient."""
-        known = self._leaves.get(leaf)
-        return not held.steps and not known.holders and known.read
 
     def any_used(self, edited: set[int]) -> bool:
         """Whether any leaf was changed since the last call."""
-        return any(_is_changed(leaf, held, edited) for leaf, held in self._held.living())
+        held = (one for one in self._leaves.living() if one[1].version >= 0)
+        return any(_is_changed(leaf, known, edited) for leaf, known in held)
 
     def after(self, leaves: Sequence[torch.Tensor]) -> None:
         """Remember how the call left the leaves."""
-        for leaf, held in zip(leaves, self._held.get_all(leaves), strict=True):
-            if held is None:
-                held = self._held[leaf] = _Held(leaf._version)
-            held.version, held.gradient = leaf._version, id(leaf.grad)
-            held.stepped = held.reused = False
+        for leaf, known in zip(leaves, map(self._leaves.of, leaves), strict=True):
+            known.version, known.gradient = leaf._version, id(leaf.grad)
+            known.stepped = known.reused = False
 
 
-def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
+def _is_changed(leaf: torch.Tensor, known: KnownLeaf, edited: set[int]) -> bool:
     # A change through `.data` leaves the version of the leaf as it was.
-    return leaf._version != held.version or (bool(edited) and storage_of(leaf) in edited)
+    return leaf._version != known.version or (bool(edited) and storage_of(leaf) in edited)
 
 
 Fate = Literal["used", "kept", "gone"]

@@ -72,16 +72,13 @@ _MEANT = re.compile(
 def _is_mixed(entry: Broadcast) -> bool:
     """Whether both operands begin with the same dimension, as samples do, and it is there twice in
     the result: they were aligned by other dimensions."""
-    if len(entry.shapes) != 2:
-        return False
     low, high = sorted(entry.shapes, key=len)
     # Of as many dimensions, as (n, 1) and (1, n), they were aligned on purpose.
     if len(low) == len(high) or not low or low[0] != high[0] or low[0] == 1:
         return False
     # Where two dimensions are as long as each other, one of them alone may be what was meant.
     fewer = max(low.count(low[0]), high.count(low[0]))
-    is_same = [size for size in high if size > 1] == [size for size in low if size > 1]
-    return entry.result.count(low[0]) > fewer and (fewer == 1 or is_same)
+    return fewer == 1 < entry.result.count(low[0])
 
 
 def _broadcast(facts: Facts, first: Broadcast, *others: Broadcast) -> FindingDraft:

@@ -37,6 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.questions.ops import MOVING
 from gradscope.rules.rule import Rule
 
 
@@ -57,10 +58,7 @@ class NormalisedTwice(Rule):
 
 _SQUASHING = ("Softmax", "Sigmoid")
 
-_SHAPING = (
-    *("View", "UnsafeView", "ReshapeAlias", "T", "Transpose", "Permute", "Squeeze", "Unsqueeze"),
-    *("Select", "Slice", "Index", "Alias", "Clone", "ToCopy", "AsStrided", "Expand", "Cat"),
-)
+_SHAPING = MOVING | {"ReshapeAlias", "Alias", "AsStrided", "ToCopy"}
 """What only moves numbers about."""
 
 

@@ -34,8 +34,6 @@ Where gradients of earlier parameters are meant, as in pipelines that train with
 
 from __future__ import annotations
 
-from gradscope.model.observations import MistakenCall
-from gradscope.rules.facts import Facts
 from gradscope.rules.questions.wording import FEWEST, MistakeRule, MistakeWords
 
 _OF_PART = MistakeWords(
@@ -68,8 +66,3 @@ class StaleGraph(MistakeRule):
     code = "GS508"
     name = "stale-graph"
     words = {"stale part": _OF_PART, "stale graph": _OF_ALL}
-
-    def is_explained(self, facts: Facts, entry: MistakenCall) -> bool:
-        # Where torch has noticed it, the tensor that it needed is told.
-        failure = facts.seen.failure
-        return entry.kind == "stale graph" and failure is not None and failure.in_backward

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, elements
-from gradscope.rules.questions.ops import MOVING, REDUCING, VIEWS, WEIGHING
+from gradscope.rules.questions.ops import REDUCING, VIEWS, WEIGHING
 from gradscope.rules.questions.optimizers import order_of, replacements, twin_optimizers
 from gradscope.walks import walk
 from gradscope.words import count
@@ -191,27 +191,16 @@ def _twins(facts: Facts, left: _Items) -> Evidence | None:
 
 
 def _of_the_loss(facts: Facts, left: _Items) -> Evidence | None:
-    """Parameters that the module of the loss itself holds, or a projection inside of it, but not a
-    network."""
-    paths = sorted(_losses(facts), key=len)
-    path = next((one for one in paths for item in left if _is_own(facts, item, one)), None)
+    """Parameters that the module of the loss itself holds, not a network inside of it."""
+    paths, holding = (
+        sorted(_losses(facts), key=len),
+        {item.name.rpartition(".")[0] for item in left},
+    )
+    path = next((one for one in paths if one in holding), None)
     if path is None:
         return None
     words = f"{path} makes the loss, and has parameters of its own"
     return Evidence(words, _first_optimizer(facts), _OF_LOSS)
-
-
-def _is_own(facts: Facts, item: TrackedParameter, path: str) -> bool:
-    """Whether a parameter is one of this module, or of layers inside of it that only project: what
-    they make is the layers' product with nothing after it."""
-    if item.name.rpartition(".")[0] == path:
-        return True
-    inner = {
-        node.short_op
-        for node in facts.graph.nodes
-        if facts.module(node).startswith(f"{path}.") and node.short_op != "AccumulateGrad"
-    }
-    return item.name.startswith(f"{path}.") and inner <= WEIGHING | MOVING
 
 
 def _losses(facts: Facts) -> set[str]:

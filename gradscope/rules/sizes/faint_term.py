@@ -1,7 +1,7 @@
 """GS207 faint-term
 
-One term of the loss drowns another, or two cancel: to each parameter that both reach, one brings
-under 1 % beside the other, or under 2 % is left of both.
+One term of the loss drowns another: to each parameter that both reach, it brings under 1 % beside
+the other.
 
 ## How it is recognised
 
@@ -15,12 +15,7 @@ Not measured are graphs that would take long (the number of nodes times that of 
 million), those with a custom Function, whose backward would run once more, and a program of
 several ranks.
 
-Two that cancel are told as well: their gradients add up to under 2 % of the larger one at every
-leaf that both reach, which are half or more of those that either does, in each of these calls.
-
-It is information only: a penalty is often meant to be small, and terms cancel where a training has
-converged, in a difference of two large numbers (a variance as `x.pow(2).mean() -
-x.mean().pow(2)`), or where what is between the two begins as the identity.
+It is information only: a penalty is often meant to be small.
 
 ## A program that has it, healed
 
@@ -45,16 +40,14 @@ x.mean().pow(2)`), or where what is between the two begins as the identity.
 
 ## When to ignore it
 
-Where the term is meant to be so small, or the two are meant to be near to one another.
+Where the term is meant to be so small.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.observations import TermShare
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.stops import silenced, stops
 from gradscope.rules.rule import Rule
 from gradscope.words import count
 
@@ -65,46 +58,17 @@ class FaintTerm(Rule):
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for term in facts.seen.faint_terms:
-            yield _told(
-                facts,
-                term,
+            made = facts.expression(term.origin).strip("`")
+            yield facts.finding(
+                "information",
                 f"`{term.name}` brings next to nothing beside `{term.beside}`: under 1 % of its "
                 "gradient to each leaf that both reach.",
-                of="its ",
+                location=facts.location(term.origin),
+                subject="" if made == term.name else term.name,
+                evidence=f"{short(100 * term.share)} % at most, in {term.leaf}; both reach "
+                f"{term.leaves:,} of its {count(term.of, 'leaf')}; measured in the first "
+                f"{count(term.calls, 'backward call')} of several terms",
                 why="What these parameters learn is what the other term says.",
                 remedy=f"Where `{term.name}` is meant to count there, give it a larger factor, or "
                 "the other a smaller one.",
             )
-        # Where gradients become zero, two terms agree in that.
-        is_zero = any(silenced(facts, node) for node in stops(facts))
-        for term in () if is_zero else facts.seen.cancelling_terms:
-            yield _told(
-                facts,
-                term,
-                f"`{term.name}` and `{term.beside}` cancel: under 2 % of the larger gradient is "
-                "left of both, in each leaf that both reach.",
-                of="",
-                why="What the one asks of these parameters, the other takes back. So it is where a "
-                "training has converged, and in a difference of two large numbers; else the two "
-                "may have been given the same data.",
-                remedy="Nothing, if the two are meant to be near to one another; else compare what "
-                "goes into them.",
-            )
-
-
-def _told(
-    facts: Facts, term: TermShare, message: str, *, of: str, why: str, remedy: str
-) -> FindingDraft:
-    """Information on a term, at the line that made it; ``of`` is whose leaves are counted."""
-    made = facts.expression(term.origin).strip("`")
-    return facts.finding(
-        "information",
-        message,
-        location=facts.location(term.origin),
-        subject="" if made == term.name else term.name,
-        evidence=f"{short(100 * term.share)} % at most, in {term.leaf}; both reach "
-        f"{term.leaves:,} of {of}{count(term.of, 'leaf')}; measured in the first "
-        f"{count(term.calls, 'backward call')} of several terms",
-        why=why,
-        remedy=remedy,
-    )
