@@ -274,6 +274,19 @@ def idle(count: int, *cuts: Cut) -> Report:
     return observed(plain(), learners=(REACHED, *learners), cuts=cuts, steps=(Step(1), Step(2)))
 
 
+def copied(calls: int) -> Report:
+    """An optimizer that holds a copy of w, which nothing changes between so many calls."""
+    return observed(
+        plain(),
+        learners=(
+            learner("copy", in_module=False, made=B, reached=True),
+            learner("w", in_module=False, in_optimizer=False, leaf=0, reached=True, used=A),
+        ),
+        cuts=(Cut(B, "detach", "function", ("w",), itself=True),),
+        steps=tuple(Step(n + 1, nodes=2, accumulates=True) for n in range(calls)),
+    )
+
+
 def behind_a_cut(count: int) -> Report:
     """So many parameters behind one detach."""
     return idle(count, Cut(B, "detach", "function", tuple(f"w{n}" for n in range(count))))
@@ -486,6 +499,7 @@ EDGES = (
     Edge("left_out.MOST_LEFT", left_out, 5, 4, WARNING, REMARK, severity),
     Edge("left_out.MOST_LEFT", partial(left_out, 9), 2, 3, WARNING, REMARK, severity),
     Edge("left_out.MOST_LEFT", headed, 5, 4, WARNING, REMARK, severity),
+    Edge("not_in_optimizer.FEWEST_UNCHANGED", copied, 3, 2, "GS307"),
     Edge("step_changes_nothing.FEWEST_LOOKS", lambda looks: still(looks, 95), 3, 2, "GS313"),
     Edge("step_changes_nothing.STILL", partial(still, 3), 90, 89, "GS313"),
     Edge(

@@ -12,7 +12,7 @@ may be meant. It is a warning where something speaks against that:
 - it was made, or let learn, after the optimizers, and the program does not change it by hand: where
   a single one of three backward calls or more reached it, as it is made anew for each, at the line
   that makes it;
-- an optimizer holds what is no longer used, or what it has taken the place of;
+- an optimizer holds what is no longer used, what it has taken the place of, or a copy of it;
 - two optimizers hold the same parameters, and none of this module;
 - it belongs to the module that makes the loss, and not to a network in it;
 - it lies between layers that the optimizer holds, or is the last layer before the loss, drawn at
@@ -67,9 +67,12 @@ from collections.abc import Iterable
 from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.left_out import Evidence, evidence
-from gradscope.rules.questions.optimizers import named, one_cause
+from gradscope.rules.questions.optimizers import copies, named, one_cause
 from gradscope.rules.rule import Rule
-from gradscope.words import listed
+from gradscope.words import count, listed
+
+FEWEST_UNCHANGED = 3
+"""Backward calls between which nothing changes what forward uses, before that is a mistake."""
 
 
 class NotInOptimizer(Rule):
@@ -77,6 +80,7 @@ class NotInOptimizer(Rule):
     name = "not-in-optimizer"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
+        yield from _copied(facts)
         learners = facts.seen.learners
         if not any(item.in_optimizer and item.in_module for item in learners):
             return  # where only an input is learned, the network is meant to stay as it is
@@ -143,3 +147,28 @@ _COMPLETE = (
     "Make the optimizer after the model is complete, from the parameters of all its parts; or call "
     "requires_grad_(False) on what is meant to stay as it is."
 )
+
+
+def _copied(facts: Facts) -> Iterable[FindingDraft]:
+    """An optimizer holds copies of what forward uses, and nothing ever changes that."""
+    calls = [step for step in facts.seen.steps if step.accumulates]
+    # Copies may well be what is stepped where the numbers are then written back.
+    if len(calls) < FEWEST_UNCHANGED or any(step.stepped for step in calls):
+        return
+    found = copies(facts)
+    if found is not None:
+        held, used, cut = found
+        yield facts.warning(
+            "The optimizer holds copies of what forward computes with, so that never changes.",
+            location=facts.location(held[0].made) or facts.location(cut.origin),
+            evidence=(
+                f"{listed((one.name for one in used), 3)}: nothing has changed "
+                f"{'it' if len(used) == 1 else 'them'} in {count(len(calls), 'backward call')}",
+                f"the optimizer's {count(len(held), 'tensor')} were cut off from them by "
+                f"{facts.expression(cut.origin) or cut.function}, and no call took them",
+            ),
+            why="`detach().clone()` gives a tensor with memory of its own: a step changes that, "
+            "and what it was copied from stays as it is.",
+            remedy="Give the optimizer the tensors themselves; or write the numbers back after "
+            "each step, under torch.no_grad(): `weight.copy_(copy)`.",
+        )

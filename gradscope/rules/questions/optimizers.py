@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from gradscope.model.observations import Location, MistakenCall, TrackedParameter
+from gradscope.model.observations import Cut, Location, MistakenCall, TrackedParameter
 from gradscope.rules.facts import Facts
 from gradscope.words import count, joined, listed, ranked
 
@@ -64,6 +64,32 @@ def twin_optimizers(facts: Facts) -> tuple[int | None, int | None] | None:
         if names and place != other:
             return other, place
     return None
+
+
+def copies(
+    facts: Facts,
+) -> tuple[list[TrackedParameter], list[TrackedParameter], Cut] | None:
+    """All that the optimizers hold, where these are copies; what forward uses in their place; and
+    the call that cut them off, in the function that made them."""
+    held = [one for one in facts.seen.learners if one.in_optimizer and not one.waiting]
+    used = [one for one in facts.seen.learners if one.reached and one.in_optimizer is False]
+    if not used or any(one.used is not None or one.in_module for one in held):
+        return None
+    if sorted(one.tensor.shape for one in used) != sorted(one.tensor.shape for one in held):
+        return None
+    made, names = {_function_of(facts, one.made) for one in held}, {one.name for one in used}
+    for cut in facts.seen.cuts:
+        # Who copies the other way round computes with the copies.
+        is_made_there = cut.itself and made == {_function_of(facts, cut.origin)}
+        if is_made_there and names.issubset(cut.leaves):
+            return held, used, cut
+    return None
+
+
+def _function_of(facts: Facts, origin: int | None) -> tuple[str, str] | None:
+    """The file and the function that a place stands in."""
+    place = None if origin is None else facts.graph.origins[origin]
+    return None if place is None else (place.file, place.function)
 
 
 FEWEST_UNUSED = 2

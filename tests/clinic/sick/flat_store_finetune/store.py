@@ -18,11 +18,11 @@ class WeightStore:
         return self._tensors[name]
 
     def named_parameters(self):
-        return {name: self._export(t) for name, t in self._tensors.items()}  # <~ GS000
+        return {name: self._export(t) for name, t in self._tensors.items()}  # <~ GS307
 
     def named_gradients(self):
         return {name: t.grad for name, t in self._tensors.items()}
 
     @staticmethod
     def _export(t):
-        return t.detach().clone().requires_grad_(True)  # <- GS000
+        return t.detach().clone().requires_grad_(True)  # <- GS307
