@@ -372,5 +372,7 @@ def _normal(op: str, node: Any) -> torch.Tensor | None:
     if is_of_batch:
         return functional.batch_norm(read, mean, scale, eps=node._saved_eps)
     if op == "NativeGroupNorm":
-        return functional.group_norm(read, node._saved_group, eps=node._saved_eps)
+        # Of a sample and a group each; not every torch tells the epsilon that is in its scale.
+        grouped = read.reshape(*mean.shape, -1)
+        return ((grouped - mean[..., None]) * scale[..., None]).reshape(read.shape)
     return (read - mean) * scale
