@@ -125,7 +125,7 @@ export class Overlay {
   /** By how much gradients on these edges differ at most. */
   _apart(edges) {
     const [most, ...others] = Array.from(edges, (edge) => this.data.apart[edge]).filter(Boolean).sort(([a], [b]) => b - a);
-    return most ? { state: "finite", norm: most[0], words: most[1].replace(/^(?!≥)/, others.length ? "up to " : "") } : NOTHING;
+    return most ? { state: "finite", norm: most[0], words: (others.length ? "max " : "") + most[1] } : NOTHING;
   }
 
   _node(node) {
@@ -144,7 +144,7 @@ export class Overlay {
   _among(each) {
     if (!this.known.has(each)) {
       const found = each.map((one) => this.of(one)).filter((info) => info.words).sort((a, b) => weight(a) - weight(b));
-      const words = this.data.apart ? found.at(-1)?.words.replace(/^(?!up|only|≥)/, "up to ") : [...new Set([found[0]?.words, found.at(-1)?.words])].join("–");
+      const words = this.data.apart ? found.at(-1)?.words.replace(/^(?!max|only|=)/, "max ") : [...new Set([found[0]?.words, found.at(-1)?.words])].join("–");
       this.known.set(each, found.length ? { ...found.at(-1), words } : NOTHING);
     }
     return this.known.get(each);

@@ -147,7 +147,7 @@ def heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
 
 
 def marked(marks: Mapping[int, Mark], members: Sequence[int]) -> Mark | None:
-    """The same of what stands for several, in words that hold of all of them together: ``up to
+    """The same of what stands for several, in words that hold of all of them together: ``max
     25%``, ``1 of 12 only in A``."""
     found = heaviest(marks, members)
     if found is None or not found.words or len(members) < 2:
@@ -156,7 +156,7 @@ def marked(marks: Mapping[int, Mark], members: Sequence[int]) -> Mark | None:
     words = found.words
     if words.endswith("%"):
         is_exact = not any(marks[one].words.startswith("≥") for one in members if one in marks)
-        words = f"up to {'' if is_exact else '≥'}{words.removeprefix('≥')}"
+        words = f"max {'' if is_exact else '≥'}{words.removeprefix('≥')}"
     elif alike < len(members):
         words = f"{alike:,} of {len(members):,} {words}"
     return replace(found, words=words)
