@@ -32,6 +32,7 @@ from gradscope.render.drawing.scale import (
     MOST_CELLS,
     STEPS,
     odd,
+    short,
     size_cell,
     span,
     strip,
@@ -288,8 +289,8 @@ class Cells:
             r"(?=, |(?<=\d) to | since | from )", f"{BADGES[spot.severity]} {spot.words}"
         )
         told = ("".join(words[:many]) for many in range(len(words), 0, -1))
-        short = next((one for one in told if cells(one) + 2 <= room), BADGES[spot.severity])
-        return f"{short}  "
+        shown = next((one for one in told if cells(one) + 2 <= room), BADGES[spot.severity])
+        return f"{shown}  "
 
     def _by_rounds(
         self, row: TreeRow, item: Item, gradients: ViewGradients | None
@@ -373,9 +374,23 @@ class Cells:
         if not note.rounds:
             return (start, name, words)
         taken = sum(map(cells, (lead, name.text, words.text))) + len(GAP)
-        most = min(max(self.scene.options.width - taken, FEWEST_CELLS), MOST_CELLS)
+        room = self.scene.options.width - taken
+        first, last = (self.glyphs.text(short(note.rounds[end].name)) for end in (0, -1))
+        # Which end is which, where these are names.
+        is_said = "." not in first or first in title
+        ends = ("", "") if is_said or not title else (f"{first} ", f" {last}")
+        fewest = min(len(note.rounds), MOST_CELLS) + sum(map(cells, ends))
+        ends = ends if fewest <= room else ("", "")
+        most = min(max(room - sum(map(cells, ends)), FEWEST_CELLS), MOST_CELLS)
         drawn = strip([one.info for one in note.rounds], most, self.glyphs)
-        return (start, name, Part(drawn + GAP * bool(note.remark), "", "never"), words)
+        return (
+            start,
+            name,
+            Part(ends[0], "dim", "never"),
+            Part(drawn + GAP * bool(note.remark), "", "never"),
+            Part(ends[1], "dim", "never"),
+            words,
+        )
 
     def _told(self, row: TreeRow, item: Item) -> Cell:
         """The user's words for an item where its row does not say enough, and what turns a leaf
