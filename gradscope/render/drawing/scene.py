@@ -198,8 +198,7 @@ class Scene:
         if item.template is not None:
             frame = re.escape(self.view.templates[item.template].title).replace(r"\*", r"\d+")
             path = re.sub(rf"{frame}\.", "", path, count=1)
-        # As a box is named that stands for it.
-        return f"in {path} {within[0].type}" if path.replace(".", "").isdigit() else f"in {path}"
+        return _within(path, within[0].type)
 
     def never_called(self, repeat: Item) -> str:
         """`` · not called: experts.5``: what was never called of the list that a repeat is of, or
@@ -402,9 +401,7 @@ class Scene:
         calls = {one.call for one in self.graph.nodes if one.origin == record.origin}
         if record.call is not None and len(calls) > 1:
             call = self.graph.calls[record.call]
-            # A number is the name of a module only beside its class.
-            last = "" if call.path.rpartition(".")[2].isidentifier() else call.type
-            words.append(" ".join(filter(None, ("in", visible(call.path), visible(last)))))
+            words.append(_within(visible(call.path), visible(call.type)))
         place = self.place(record.origin)
         return " ".join(words) + (f" ({place})" if place else "")
 
@@ -535,3 +532,10 @@ def _chosen_pass(report: Report, call: int | None) -> BackwardPass | None:
     known = ", ".join(map(str, held)) or "none"
     what = f"the report holds no backward call {call}"
     raise ReportError(what, f"calls it holds: {known}")
+
+
+def _within(path: str, type: str) -> str:
+    """``in net.3``, ``in 3 Linear``: a number is the name of a module only beside its class; the
+    outermost has no path."""
+    needs_class = path.replace(".", "").isdigit() or not path
+    return " ".join(filter(None, ("in", path, type * needs_class)))
