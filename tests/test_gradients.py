@@ -577,7 +577,7 @@ def test_which_leaves_get_zeros(call: str, asked: str, told: str, session: Sessi
 
 
 @pytest.mark.parametrize(
-    ("called", "told"), [("layers", " in layers.2 Block"), ("layers[2:3]", "")]
+    ("called", "told"), [("layers", " in layers.2"), ("layers[2:3]", "")]
 )
 def test_which_of_the_modules_of_a_line_makes_the_first_nan_is_told(
     called: str, told: str, session: Session

@@ -337,8 +337,11 @@ class Cells:
             return [self._across(f"{row.lead} ", note)]
         sign, title, words, info = self.glyphs.saved, note.title, note.remark, note.total
         if note.is_whole:
-            # The number beside it is of the edge alone.
-            sign, title, words = self.glyphs.edge, "", self._along(row, note)
+            # The number beside it is of the edge alone; of several leaves what is said is of one.
+            told = self._along(row, note), note.remark
+            is_many = self.scene.view.items[row.item].kind == "leaves"
+            words = " · ".join(filter(None, told[::-1] if is_many else told))
+            sign, title = self.glyphs.edge, ""
             info = self._flow(row, self.scene.gradients)
         elif note.total is not None:
             sign = self.glyphs.sum if note.hook is None else self.glyphs.hook
@@ -355,15 +358,14 @@ class Cells:
         ]
 
     def _along(self, row: TreeRow, note: Note) -> str:
-        """Words on what comes along the edge on which the row of an item stands."""
-        if note.remark:
-            is_one = self.scene.view.items[row.item].kind != "leaves"
-            return f"{'sum: ' * is_one}{note.remark}"
+        """Which part of all that meets comes along the edge on which the row of an item stands."""
         if row.link == ROOT:
             others = note._replace(parts=note.parts - 1, given=note.given - 1)
             return f"given, beside {parts_of(others)}"
         most = ", up to" if self._largest(row, self.scene.gradients) else ""
-        return f"{len(self.scene.view.links[row.link].edges):,} of {parts_of(note)}{most}"
+        # What is said of all of it has the room.
+        every = f"{note.parts:,}" if note.remark else parts_of(note)
+        return f"{len(self.scene.view.links[row.link].edges):,} of {every}{most}"
 
     def _across(self, lead: str, note: Note, title: str = "") -> Cell:
         """One line across all columns: a title, a strip of the norms of what repeats, and words
