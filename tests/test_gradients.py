@@ -186,6 +186,39 @@ def test_what_the_hook_of_a_module_changes_is_told_with_its_line(
     assert session.look(plain).passes[0].altered == ()
 
 
+def test_the_hook_of_a_module_is_not_named_for_what_it_did_not_do(session: Session) -> None:
+    two = "class Two(torch.nn.Module):\n    def forward(self, a): return a * 2, a * 3\n"
+    logged = X + two + "m = Two()\nm.register_full_backward_hook(lambda *given: None)\nh = x * 1\n"
+    # Torch makes zeros of the gradient that no use of an output sends.
+    assert session.look(logged + "u, v = m(h)\nu.sum().backward()\n").passes[0].altered == ()
+    # Another hook changed what the module's hook was given, on a tensor that nobody holds.
+    session.write(
+        logged + "h.register_hook(lambda g: g * 5)\nh, v = m(h)\n(h.sum() + v.sum()).backward()\n"
+    )
+    told = session.cli("backward", "program.py").out
+    assert "a hook changes the gradient at " in told and "(program.py:6)" not in told
+
+
+@pytest.mark.parametrize(
+    ("net", "words"),
+    [
+        ("*(Sequential(Linear(4, 4), Tanh()) for _ in range(9))", {"in 0 Linear ×9"}),
+        ("Sequential(Linear(4, 4), Tanh(), Linear(4, 1))", {"in 0.1 Tanh", "in 0.0 Linear"}),
+    ],
+)
+def test_the_module_of_each_step_of_a_line_is_named(
+    net: str, words: set[str], session: Session
+) -> None:
+    made = f"import torch\nfrom torch.nn import *\nnet = Sequential({net})\n"
+    once = session.told(made + "net(torch.ones(2, 4)).sum().backward()\n", "backward").out
+    assert all(one in once for one in words)
+    # Called at two lines, what they wrote tells them apart.
+    twice = (
+        made + "a = net(torch.ones(2, 4))\nb = net(torch.zeros(2, 4))\n(a + b).sum().backward()\n"
+    )
+    assert not any(one in session.told(twice, "backward", "--all").out for one in words)
+
+
 def test_what_a_failed_call_did_not_reach_no_hook_has_changed(session: Session) -> None:
     failing = "h = x.exp()\ny = h * x + x\nwith torch.no_grad(): h += 1\ny.sum().backward()\n"
     told = session.told(X + failing, "backward").out
@@ -576,9 +609,7 @@ def test_which_leaves_get_zeros(call: str, asked: str, told: str, session: Sessi
     assert told in text and "every leaf" not in text
 
 
-@pytest.mark.parametrize(
-    ("called", "told"), [("layers", " in layers.2"), ("layers[2:3]", "")]
-)
+@pytest.mark.parametrize(("called", "told"), [("layers", " in layers.2"), ("layers[2:3]", "")])
 def test_which_of_the_modules_of_a_line_makes_the_first_nan_is_told(
     called: str, told: str, session: Session
 ) -> None:

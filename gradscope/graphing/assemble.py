@@ -32,7 +32,7 @@ from gradscope.autograd.nodes import (
 from gradscope.autograd.numbers import SMALL, plain
 from gradscope.autograd.summary import device_name, flat_values, metadata, name_of
 from gradscope.autograd.tensors import grad_fn_of
-from gradscope.graphing.edge_gradients import PASSES_ON, EdgeGradients
+from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.gradient_table import MAX_VALUES
 from gradscope.model.invariants import differences
 from gradscope.model.plain import RAGGED, TensorInfo
@@ -87,6 +87,8 @@ class Assembler:
         self.module_names = ModuleNames(self.scopes, self.recorder.modules)
         self.held = self._held()
         """The tensors that variables hold, by the node that made them and its output."""
+        self.hooked_edges: set[int] = set()
+        """The edges on which the hook of a module put another gradient."""
         held = ((node, one) for (node, output), one in self.held.items() if not output)
         self._live_names = {node: self.scopes.names(one)[0] for node, one in held}
 
@@ -341,7 +343,7 @@ class Assembler:
         tensor that is in sight, or on a module."""
         if not backward.altered:
             return backward
-        modules = hooked_modules(self.walked, self.recorder.modules)
+        modules = hooked_modules(self.walked, self.recorder.modules, self.hooked_edges)
         hooks = (
             self._hook_on(
                 leaf_of(self.walked.nodes[node]),
@@ -372,13 +374,14 @@ class Assembler:
         return found
 
 
-def hooked_modules(walked: Walked, modules: ModuleTracker) -> dict[int, torch.nn.Module]:
-    """The modules with backward hooks, by the nodes that these hand gradients to."""
+def hooked_modules(
+    walked: Walked, modules: ModuleTracker, hooked: Iterable[int]
+) -> dict[int, torch.nn.Module]:
+    """The modules whose hooks put another gradient on these edges, by the nodes that get it."""
     met = {place: module for module, place in modules.met()}
     behind = {
         target: modules.place(modules.call_of(walked.nodes[source]._sequence_nr()))
-        for source, _, target, _ in walked.edges
-        if isinstance(walked.nodes[source], PASSES_ON)
+        for source, _, target, _ in map(walked.edges.__getitem__, hooked)
     }
     return {node: met[place] for node, place in behind.items() if place in met}
 

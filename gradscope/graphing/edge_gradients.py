@@ -63,6 +63,8 @@ class EdgeGradients:
         self.walked = walked
         self.latest: int | None = None
         self.turn: int | None = None
+        self.hooked_edges: set[int] = set()
+        """The edges on which the hook of a module put another gradient, or wrote into it."""
         self._sent: list[MeasuredTensor | None] = [None] * len(walked.edges)
         counts = [max(len(outputs_of(node)), 1) for node in walked.nodes]
         passing = (isinstance(node, PASSES_ON) for node in walked.nodes)
@@ -160,10 +162,23 @@ class EdgeGradients:
                 # since.
                 if not place.arrived:
                     self._note(place, received)
-                self._note_sent(place, received if place.passes_on else sent)
+                self._note_sent(place, self._before_hooks(place, sent, received))
                 self._ran(place, received)
         except Exception as error:
             self.table.note_fault(error)
+
+    def _before_hooks(self, place: NodeEdges, sent: Gradients, received: Gradients) -> Gradients:
+        """What a node sends without the hooks of a module; where a gradient is missing torch sends
+        zeros."""
+        if not place.passes_on:
+            return sent
+        for slot, edge in place.leaving:
+            came, left = received[slot], sent[slot]
+            is_same = any(seen.is_still(left) for seen in place.arrived if left is not None)
+            if came is not None and not (came is left and is_same):
+                self.hooked_edges.add(edge)
+        each = zip(received, sent, strict=True)
+        return tuple(left if came is None else came for came, left in each)
 
     def _ran(self, place: NodeEdges, received: Gradients) -> None:
         """A node has run, and what it sent is noted."""

@@ -117,6 +117,7 @@ class Probe:
         if measured.failure is not None:
             let_pass(measured.failure)
             raise self._explained(measured.failure) from measured.failure
+        self._assembler.hooked_edges |= measured.flow.hooked_edges
         return measured.passed(self.graph, None)
 
     def watch(self, call: BackwardCall, number: int) -> MeasuredCall:
@@ -138,6 +139,7 @@ class Probe:
     def told(self, watched: MeasuredCall) -> tuple[BackwardPass, list[str]]:
         """What flowed in a call that has ended, as plain data, and what to say of a failure."""
         watched.note_grads()
+        self._assembler.hooked_edges |= watched.flow.hooked_edges
         origin = self._assembler.origin(self._recorder.places.site_of(watched.call.frame))
         passed = watched.passed(self.graph, origin)
         failure = watched.failure

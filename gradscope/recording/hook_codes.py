@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
+import torch
+
 MAX_CODES = 5_000
 """Pieces of code that are remembered."""
 
@@ -43,6 +45,9 @@ def only_hook(*owners: Any) -> Any:
     """The only hook on a gradient that tensors or modules have; None where they have several."""
     tables = ("_backward_hooks", "_backward_pre_hooks")
     found = [getattr(one, table, None) or {} for one in owners for table in tables]
+    if any(isinstance(one, torch.nn.Module) for one in owners):
+        # Those of all modules, which are called as well.
+        found += [getattr(torch.nn.modules.module, f"_global{table}", {}) for table in tables]
     # A leaf is held by its variable, too.
     hooks = list({id(hook): hook for some in found for hook in some.values()}.values())
     return hooks[0] if len(hooks) == 1 else None

@@ -400,7 +400,11 @@ class DoctorEdgeGradients(EdgeGradients):
 def _are_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two gradients can be read and hold the same numbers."""
     alike = one.shape == other.shape and one.dtype is other.dtype
-    return alike and readable(one) and readable(other) and torch.equal(one, other)
+    if not (alike and readable(one) and readable(other)):
+        return False
+    # NaN, which equals nothing, stays NaN.
+    same = (one == other) | ((one != one) & (other != other))
+    return torch.equal(one, other) or bool(same.all())
 
 
 def _is_finite(gradient: torch.Tensor) -> bool:

@@ -173,7 +173,7 @@ def _hooks(
 ) -> Iterator[Alteration]:
     """Hooks of the program that changed a gradient of this pass."""
     positions = sorted({*passed.altered, *made.flow.replaced, *made.unfinished})
-    modules = hooked_modules(made.walked, listener.recorder.modules) if positions else {}
+    modules = hooked_modules(made.walked, listener.recorder.modules, made.flow.hooked_edges)
     for position in positions:
         seen = listener.alterations.hook_on(made.walked.nodes[position])
         code = next(codes_of(only_hook(modules.get(position))), None) if seen.place < 0 else None

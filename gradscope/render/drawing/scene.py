@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Self
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
-from gradscope.model.report import BackwardPass, GradientInfo, Node, Origin, Report, around
+from gradscope.model.report import (
+    BackwardPass,
+    GradientInfo,
+    ModuleCall,
+    Node,
+    Origin,
+    Report,
+    around,
+)
 from gradscope.render.drawing.blame import Blame
 from gradscope.render.drawing.scale import Round, Scale, short, span
 from gradscope.render.options import Options
@@ -28,7 +36,7 @@ from gradscope.simplify.folded import simplify
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import Item, Link, View
-from gradscope.words import count, listed, one_line, option
+from gradscope.words import count, listed, one_line, option, pattern
 
 if TYPE_CHECKING:
     from gradscope.model.observations import Finding, Severity
@@ -186,19 +194,33 @@ class Scene:
 
     def _called_by_torch(self, item: Item) -> str:
         """``in net.3``: the module that torch's own code called, as a Sequential calls its own, to
-        make what is not the value of the line that called that; or ""."""
-        made = self.graph.nodes[item.members[0]]
+        make what is not the value of the line that called that; of many rounds what holds of most.
+        Else "", and where that line is not the only one that called it."""
+        made = [self.graph.nodes[node] for node in item.members]
+        steps = [step for node in made if (step := self._step(node)) is not None]
+        if 2 * len(steps) < len(made):
+            return ""
+        path = pattern([step.path for step in steps])
+        if item.template is not None:
+            path = path.rpartition("*.")[2]
+        return "" if "…" in path or "*" in path else _within(path, steps[0].type)
+
+    def _step(self, made: Node) -> ModuleCall | None:
+        """The module that torch's own code called to make a node, if so."""
         within = [self.graph.calls[number] for number in around(self.graph.calls, made.call)]
         line = next((call for call in within if call.origin is not None), None)
         # A module of the program that is called so has lines of its own.
-        is_told = line is None or line.origin != made.origin or line.result == made.id
-        if made.backward_made or is_told or line is within[0]:
-            return ""
-        path = within[0].path
-        if item.template is not None:
-            frame = re.escape(self.view.templates[item.template].title).replace(r"\*", r"\d+")
-            path = re.sub(rf"{frame}\.", "", path, count=1)
-        return _within(path, within[0].type)
+        if line is None or line is within[0] or line.origin != made.origin:
+            return None
+        if made.backward_made or line.result == made.id:
+            return None
+        return within[0] if self._lines_that_call[line.path] == 1 else None
+
+    @cached_property
+    def _lines_that_call(self) -> Counter[str]:
+        """How many lines of the program call a module, by its path."""
+        found = {(call.path, call.origin) for call in self.graph.calls if call.origin is not None}
+        return Counter(path for path, _ in found)
 
     def never_called(self, repeat: Item) -> str:
         """`` · not called: experts.5``: what was never called of the list that a repeat is of, or
