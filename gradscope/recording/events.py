@@ -108,6 +108,8 @@ class Events:
         what it took."""
         self._leaves: TensorTable[TensorOrigin] = TensorTable(MAX_EVENTS)
         self._changes: dict[Any, bool] = {}
+        self.notes_bytes = False
+        """Whether somebody asks which bytes a change in place has written."""
 
     def changes(self, func: Any, kwargs: dict[str, Any]) -> bool:
         """Whether a call changes a tensor in place; for most calls this is one dict lookup."""
@@ -139,7 +141,7 @@ class Events:
         function = _name(func)
 
         def written(tensor: torch.Tensor) -> tuple[int, int]:
-            if is_inside:
+            if is_inside or not self.notes_bytes:
                 return 0, 0
             return bytes_of(_part(tensor, args) if function == "__setitem__" else tensor)
 

@@ -76,6 +76,7 @@ class DoctorListener(Listener):
     ) -> None:
         super().__init__()
         self.recorder = recorder
+        recorder.events.notes_bytes = True
         self.has_news = False
         self.is_shared = False
         self.averages = False
