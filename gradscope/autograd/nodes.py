@@ -26,6 +26,9 @@ from gradscope.handlers import without_collector
 LEAF = "AccumulateGrad"
 """What torch calls the node at which a leaf gets its gradient."""
 
+AROUND_HOOKED = torch.nn.modules._functions.BackwardHookFunction
+"""The identity that torch puts around a module with backward hooks."""
+
 IS_TOLD = hasattr(torch._C._autograd.SavedTensor, "unpack_hook")
 """Whether torch tells what is behind a slot, and whether a hook stands before it."""
 

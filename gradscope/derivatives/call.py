@@ -20,6 +20,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from gradscope.autograd.elements import has_memory, readable
+from gradscope.autograd.nodes import AROUND_HOOKED
 from gradscope.autograd.tensors import TensorRef, grad_fn_of, is_learned_leaf, requires_grad
 from gradscope.derivatives.rerun import codes_of, is_restorable
 
@@ -123,10 +124,6 @@ def _random_state(device: torch.device) -> torch.Tensor:
     return torch.get_rng_state() if device.type == "cpu" else torch.cuda.get_rng_state(device)
 
 
-HOOKED = torch.nn.modules._functions.BackwardHookFunction
-"""The identity that torch puts around a module with backward hooks."""
-
-
 HIDDEN = "is torch's own and hides what it runs"
 """Why some of torch's Functions cannot be made again."""
 
@@ -225,7 +222,7 @@ def is_tensor(thing: Any) -> bool:
 def problem_of(func: Any, leaves: list[Any]) -> str:
     """Why a call could not be made again; "" when it can."""
     custom = custom_of(func)
-    if custom is not None and custom is not HOOKED:
+    if custom is not None and custom is not AROUND_HOOKED:
         if not codes_of(custom):
             return f"{custom.__name__} {HIDDEN}"
         if not is_restorable(custom):

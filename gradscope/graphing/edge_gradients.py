@@ -17,12 +17,12 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from gradscope.autograd.isolation import functions_off
-from gradscope.autograd.nodes import Walked, is_leaf, outputs_of
+from gradscope.autograd.nodes import AROUND_HOOKED, Walked, is_leaf, outputs_of
 from gradscope.graphing.gradient_table import NONE, NOT_REACHED, GradientTable, MeasuredTensor
 
 Gradients = tuple[torch.Tensor | None, ...]
 
-PASSES_ON = torch.nn.modules._functions.BackwardHookFunction._backward_cls
+PASSES_ON = AROUND_HOOKED._backward_cls
 """The nodes around a module with backward hooks: what they receive they send.  Where the next node
 receives something else, the module's hook put it there."""
 
@@ -173,9 +173,10 @@ class EdgeGradients:
         if not place.passes_on:
             return sent
         for slot, edge in place.leaving:
-            came, left = received[slot], sent[slot]
-            is_same = any(seen.is_still(left) for seen in place.arrived if left is not None)
-            if came is not None and not (came is left and is_same):
+            came = received[slot]
+            if came is None:
+                continue
+            if came is not sent[slot] or not any(seen.is_still(came) for seen in place.arrived):
                 self.hooked_edges.add(edge)
         each = zip(received, sent, strict=True)
         return tuple(left if came is None else came for came, left in each)

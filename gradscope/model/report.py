@@ -211,6 +211,17 @@ class Graph(Struct, frozen=True):
         return "" if node.call is None else self.calls[node.call].path
 
 
+def only_arrival(
+    graph: Graph, backward: BackwardPass, node: NodeId
+) -> tuple[GradientInfo, GradientInfo] | None:
+    """The one gradient that came to a node, and what it received, which a hook may have put in its
+    place; None where several came, or one was given."""
+    came = [number for number, edge in enumerate(graph.edges) if edge.target == node]
+    if len(came) != 1 or any(root.node == node for root in graph.roots):
+        return None
+    return backward.on_edge(came[0]), backward.at(node, graph.edges[came[0]].output)
+
+
 def checksum(text: str) -> int:
     """The CRC-32 of a file's text, whichever way its lines end, and however it ends."""
     return zlib.crc32("\n".join(text.splitlines()).rstrip().encode("utf-8", "replace"))

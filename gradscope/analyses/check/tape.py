@@ -15,10 +15,9 @@ from torch.utils import _pytree as pytree
 from gradscope.analyses.check.slots import Slots, Taken
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import functions_off
-from gradscope.autograd.nodes import make_release_safe, walk
+from gradscope.autograd.nodes import AROUND_HOOKED, make_release_safe, walk
 from gradscope.autograd.tensors import requires_grad
 from gradscope.derivatives.call import (
-    HOOKED,
     Call,
     OutsideValue,
     TapeSlot,
@@ -155,7 +154,7 @@ class Tape(Listener):
             self._slots.changed(operands[0], call.changed)
         for tensor in pytree.tree_leaves(made.out):
             call.results.append(self._result(call, tensor, taken))
-        self.has_hooks |= call.custom is HOOKED or _saving_hooks(True) is not None
+        self.has_hooks |= call.custom is AROUND_HOOKED or _saving_hooks(True) is not None
         self.taped.append(call)
         if self._bytes > MAX_BYTES or len(self.taped) > MAX_CALLS:
             self._forget_half()

@@ -38,7 +38,7 @@ from gradscope.graphing.roots import (
     nothing_requires_grad,
 )
 from gradscope.model.observations import Alteration, Freed, Intake, Observations
-from gradscope.model.report import BackwardPass, Graph, Node, Origin
+from gradscope.model.report import BackwardPass, Graph, Node, Origin, only_arrival
 from gradscope.recording.hook_codes import codes_of, only_hook
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import frames_from
@@ -182,13 +182,14 @@ def _hooks(
         # that was seen, or a sum that does not add up, tells of the program's doing.
         if place < 0 and (made.failure is not None or position not in passed.altered):
             continue
-        arrived = [n for n, edge in enumerate(graph.edges) if edge.target == position]
+        came = only_arrival(graph, passed, position)
+        received = passed.at(position) if came is None else came[1]
         yield Alteration(
             origin=origins.of(place),
             function=function,
             node=position,
-            before=passed.on_edge(arrived[0]).norm if len(arrived) == 1 else None,
-            after=None if position in made.unfinished else passed.at(position).norm,
+            before=None if came is None else came[0].norm,
+            after=None if position in made.unfinished else received.norm,
         )
 
 

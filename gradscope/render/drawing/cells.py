@@ -377,12 +377,7 @@ class Cells:
             return (start, name, words)
         taken = sum(map(cells, (lead, name.text, words.text))) + len(GAP)
         room = self.scene.options.width - taken
-        first, last = (self.glyphs.text(short(note.rounds[end].name)) for end in (0, -1))
-        # Which end is which, where these are names.
-        is_said = "." not in first or first in title
-        ends = ("", "") if is_said or not title else (f"{first} ", f" {last}")
-        fewest = min(len(note.rounds), MOST_CELLS) + sum(map(cells, ends))
-        ends = ends if fewest <= room else ("", "")
+        ends = self._ends(note, title, room)
         most = min(max(room - sum(map(cells, ends)), FEWEST_CELLS), MOST_CELLS)
         drawn = strip([one.info for one in note.rounds], most, self.glyphs)
         return (
@@ -393,6 +388,15 @@ class Cells:
             Part(ends[1], "dim", "never"),
             words,
         )
+
+    def _ends(self, note: Note, title: str, room: int) -> tuple[str, str]:
+        """Which rounds stand at both ends of a strip below a title that does not say it, where
+        these have names and it has room."""
+        first, last = (self.glyphs.text(short(note.rounds[end].name)) for end in (0, -1))
+        if not title or "." not in first or first in title:
+            return "", ""
+        fewest = min(len(note.rounds), MOST_CELLS) + cells(f"{first}  {last}")
+        return (f"{first} ", f" {last}") if fewest <= room else ("", "")
 
     def _told(self, row: TreeRow, item: Item) -> Cell:
         """The user's words for an item where its row does not say enough, and what turns a leaf

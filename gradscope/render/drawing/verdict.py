@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from gradscope.escaping import visible
 from gradscope.model.plain import State, in_rows
-from gradscope.model.report import BackwardPass, Graph, Leaf, around
+from gradscope.model.report import BackwardPass, Graph, Leaf, around, only_arrival
 from gradscope.render.drawing.blame import AT_A_GLANCE, times
 from gradscope.render.drawing.facts import HOOKED, cancelling
 from gradscope.render.drawing.scale import (
@@ -416,11 +416,8 @@ def _hooked(scene: Scene) -> Told:
 
 def _changed(graph: Graph, backward: BackwardPass, node: int) -> str:
     """``: ‖g‖ 2 to 0``, what a hook makes of the only gradient that arrives at a node; or ""."""
-    edges = [at for at, edge in enumerate(graph.edges) if edge.target == node]
-    if len(edges) != 1 or node in (root.node for root in graph.roots):
-        return ""
-    ends = backward.on_edge(edges[0]), backward.at(node, graph.edges[edges[0]].output)
-    sizes = [number(one.norm) for one in ends if one.norm is not None]
+    ends = only_arrival(graph, backward, node)
+    sizes = [number(one.norm) for one in ends or () if one.norm is not None]
     return f": ‖g‖ {' to '.join(sizes)}" if len(set(sizes)) == 2 else ""
 
 
