@@ -85,20 +85,31 @@ GRADIENT = 4
 
 
 FOLDED_DROPS = {"shape": 1, "value": 2, "gradient": 3, "": 4, "source": 5}
-"""In a folded view sizes are compared down the column, so the bar stays longer than shapes."""
+"""In a folded view, and where few rows have values, sizes are compared down the column, so the bar
+stays longer than shapes."""
+
+FEW_VALUED = 0.25
+"""A share of rows with values of a gradient that is too small for these to be compared."""
 
 
 def of_folded(column: Column, width: int) -> Column:
     essential = column.essential and column.title not in ("gradient", "value")
     drop = FOLDED_DROPS.get(column.title, column.drop)
-    comfort = min(column.comfort, width // 4) if column.title == "expression" else column.comfort
-    return replace(column, drop=drop, comfort=comfort, essential=essential)
+    comfort = min(20, width // 4) if column.title == "expression" else column.comfort
+    is_spare = column.title == "shape"
+    return replace(column, drop=drop, comfort=comfort, essential=essential, spare=is_spare)
+
+
+def _valued(rows: Sequence[list[Cell]]) -> list[list[Cell]]:
+    """The rows that tell values of a gradient."""
+    return [
+        row for row in rows if len(row) > GRADIENT and any(one.text for one in parts(row[GRADIENT]))
+    ]
 
 
 BAR_CELLS = 5
-ROUND_CELLS = 12
-TIMES = 4
-"""Cells of `` ×12``, behind the words on what is drawn once."""
+TIMES = 5
+"""Cells of `` ×500``, behind the words on a repeat."""
 COMMON = 80
 """Columns that a terminal has as a rule."""
 
@@ -124,6 +135,7 @@ class Cells:
         self.glyphs = glyphs
         self.calls = calls
         self.terms = terms
+        self.is_plain = calls is None and not scene.options.sides
         self._notes: dict[int, Sequence[Note]] = {}
 
     def notes(self, item: Item) -> Sequence[Note]:
@@ -132,14 +144,15 @@ class Cells:
             self._notes[item.id] = notes_of(self.scene, item)
         return self._notes[item.id]
 
-    def columns(self) -> list[Column]:
-        """The columns, as wide as the options let them be."""
+    def columns(self, rows: Sequence[list[Cell]] = ()) -> list[Column]:
+        """The columns of these rows, as wide as the options let them be."""
         width = self.scene.options.width
-        folded = self.scene.is_folded
+        is_sparse = len(_valued(rows)) < FEW_VALUED * len(rows)
+        folded = self.scene.is_folded or (self.is_plain and is_sparse)
         columns = [of_folded(one, width) for one in COLUMNS] if folded else [*COLUMNS]
         # What is marked is told in full where others can do without.
-        told = max((cells(spot.words) for spot in self.marks.placed), default=0)
-        room = max(columns[1].comfort, min(told + TIMES, width // 3))
+        told = max(map(self._told_of, self.scene.view.items), default=0)
+        room = max(columns[1].comfort, min(told, width // 3))
         columns[1] = replace(columns[1], comfort=room)
         if self.scene.options.names == "torch":
             columns[0] = replace(columns[0], narrowest=24, comfort=max(width // 3, 24))
@@ -153,17 +166,18 @@ class Cells:
         # Who asks for terms would rather do without the bars of the gradient.
         return [*columns, *(self.terms.columns(essential=True) if self.terms else ())]
 
+    def _told_of(self, item: Item) -> int:
+        """The cells that what is marked at an item needs."""
+        spot = self.marks.of(item)
+        return cells(spot.words) + TIMES * (item.kind == "repeat") if spot else 0
+
     def of_all(self, rows: Sequence[TreeRow]) -> list[list[Cell]]:
         """The cells of each row.  Of values that only the root has, which are its size, there is no
         column, which would cost names their room."""
         found = [self.of(row) for row in rows]
-        is_plain = self.scene.is_folded and self.calls is None and not self.scene.options.sides
-        valued = [
-            row
-            for row in found
-            if len(row) > GRADIENT and any(one.text for one in parts(row[GRADIENT]))
-        ]
-        if is_plain and [parts(row[GRADIENT])[0].text for row in valued] == ["1"]:
+        valued = _valued(found)
+        is_folded = self.scene.is_folded and self.is_plain
+        if is_folded and [parts(row[GRADIENT])[0].text for row in valued] == ["1"]:
             valued[0][GRADIENT] = ""
         return found
 
@@ -319,7 +333,7 @@ class Cells:
             "",
             Part(without, BAD_INK if bad else ""),
             Part(span(infos), ink),
-            Part(strip(infos, ROUND_CELLS, self.glyphs), BAD_INK if bad else ink),
+            Part(strip(infos, BAR_CELLS, self.glyphs), BAD_INK if bad else ink),
             source,
         ]
 
@@ -440,8 +454,8 @@ class Cells:
         facts = [Part(f" · {text}", "dim", cut) for text, cut in more if text]
         if not once:
             return (words, *facts)
-        gap = " " if words.text else ""
-        times = Part(f"{gap}×{self.scene.times(item):,}", "dim", "whole")
+        rounds = self.scene.rounds_beside(item)
+        times = Part(f"{' ' * bool(words.text and rounds)}{rounds}", "dim", "whole")
         met = meeting(self.scene, item)
         last = [Part(f" · {self.scene.only}{met}", "dim", "whole")] if met else []
         return (words, *facts, times, *last)

@@ -281,7 +281,8 @@ class Labels:
         return piece
 
     def _times(self, item: Item) -> Line:
-        return [] if item.template is None else text(f" ×{self.scene.times(item):,}", TEAL, 10)
+        times = self.scene.rounds_beside(item)
+        return text(f" {times}", TEAL, 10) if times else []
 
     def by_rounds(self, item: Item) -> list[GradientInfo]:
         """What enters an item of a template in each round."""

@@ -248,6 +248,13 @@ class Scene:
         """For how many rounds an item of a template stands; 1 for all others."""
         return len(item.rounds) if item.template is not None else 1
 
+    def rounds_beside(self, item: Item) -> str:
+        """``×11``: for how many rounds an item of a template stands, where the frame around it
+        does not say the same; else ""."""
+        if item.template is None or self.times(item) == self.view.templates[item.template].count:
+            return ""
+        return f"×{self.times(item):,}"
+
     def operations(self, item: Item) -> str:
         """``57 ops``: how many operations are in an item, or in each that it stands for; or leaves
         where it holds nothing else."""
@@ -331,10 +338,10 @@ class Scene:
         }
 
     def turns(self, link: Link) -> str:
-        """``T``: what turns a leaf and stands on the link into it, or ""."""
+        """``via T``: what turns a leaf and stands on the link into it, or ""."""
         node = self.graph.nodes[self.graph.edges[link.edges[0]].target]
         is_turned = self.view.items[link.target].kind == "leaf" != node.kind
-        return node.short_op if is_turned else ""
+        return f"via {node.short_op}" if is_turned else ""
 
     def of_round(self, link: Link) -> str:
         """`` of h.0``: the round of what is drawn once for many that an arrow leaves, or ""."""

@@ -128,7 +128,8 @@ class _Tree:
             rows, left = rows[:-1], left + 1
         shown = {row.item for row in rows if row.kind == "definition"}
         missing = sum(len(item.members) for item in scene.view.items if item.id not in shown)
-        lines = iter(self.head.table(self.cells.columns(), self.cells.of_all(rows)))
+        told = self.cells.of_all(rows)
+        lines = iter(self.head.table(self.cells.columns(told), told))
         yield next(lines)
         for position, line in enumerate(lines):
             if position in starts and len(starts) > 1:

@@ -62,7 +62,8 @@ class Column:
 
     ``drop`` orders the columns that may go when there is no room, the lowest first; 0 stays.
     ``narrowest``: down to how many cells its text may be shortened; 0 is never.  Other columns go
-    before it is narrower than ``comfort``, except those that are ``essential``.
+    before it is narrower than ``comfort``, except those that are ``essential``; one that is
+    ``spare`` goes before it is narrower than half as much again.
     """
 
     title: str
@@ -71,6 +72,7 @@ class Column:
     narrowest: int = 0
     comfort: int = 0
     essential: bool = False
+    spare: bool = False
 
 
 class Table:
@@ -126,27 +128,33 @@ class Table:
         for index in sorted(shown, key=lambda i: columns[i].drop):
             comfort = not columns[index].essential
             # Each time what is left is measured again: one column less may be enough.
-            if columns[index].drop and self._least_width(shown, comfort) > self.width:
+            least = self._least_width(shown, comfort, columns[index].spare)
+            if columns[index].drop and least > self.width:
                 del shown[index]
         self._share(shown)
         return shown
 
-    def _least_width(self, shown: dict[int, int], comfort: bool) -> int:
-        sizes = [self._least(index, size, comfort) for index, size in shown.items()]
-        return sum(sizes) + len(GAP) * (len(sizes) - 1)
+    def _least_width(self, shown: dict[int, int], comfort: bool, spare: bool) -> int:
+        return self._whole(
+            {at: self._least(at, size, comfort, spare) for at, size in shown.items()}
+        )
 
-    def _least(self, index: int, size: int, comfort: bool = False) -> int:
+    def _whole(self, shown: dict[int, int]) -> int:
+        return sum(shown.values()) + len(GAP) * (len(shown) - 1)
+
+    def _least(self, index: int, size: int, comfort: bool, spare: bool) -> int:
         column = self.columns[index]
         if not column.narrowest:
             return size
-        return min(size, column.comfort if comfort else column.narrowest)
+        least = column.comfort if comfort else column.narrowest
+        return min(size, least * 3 // 2 if spare else least)
 
     def _share(self, shown: dict[int, int]) -> None:
         """Shorten the columns that may be shortened, the widest first, until the line fits."""
         for index, size in shown.items():
             if self.columns[index].narrowest:  # no text needs more than all there is
                 shown[index] = min(size, max(self.columns[index].narrowest, self.width))
-        excess = sum(shown.values()) + len(GAP) * (len(shown) - 1) - self.width
+        excess = self._whole(shown) - self.width
         for _ in range(excess):
             spare = [i for i, size in shown.items() if 0 < self.columns[i].narrowest < size]
             if not spare:
