@@ -38,7 +38,7 @@ ROOMS = {
     "autograd": "patched handlers errors filesystem model",
     "recording": "patched handlers words errors filesystem model target autograd",
     "graphing": "doing handlers words errors escaping model autograd recording",
-    "derivatives": "handlers words errors model autograd",
+    "derivatives": "handlers words errors filesystem model autograd",
     "ranks": "patched words errors model target",
     "options": "formats ranks",
     "analyses": "",
@@ -48,7 +48,7 @@ ROOMS = {
     "analyses/check": "doing handlers words errors model notation autograd recording graphing "
     "derivatives",
     "analyses/explain": "doing handlers words errors escaping model notation autograd recording "
-    "graphing",
+    "graphing derivatives",
     "analyses/split": "words errors handlers model autograd graphing analyses/explain",
     "analyses/depends": "words errors model autograd graphing analyses/explain analyses/split",
     "analyses/memory": "words errors model autograd recording graphing",

@@ -32,6 +32,52 @@ del refs
 """
 
 PROGRAMS = {
+    "a Function that keeps running statistics": """
+class F(torch.autograd.Function):
+    running = torch.ones(3)
+    @staticmethod
+    def forward(ctx, x, seen, more):
+        F.running.mul_(0.9).add_(x)
+        seen.data.add_(1)
+        more.n += 1; more.log["n"].append(more.n)
+        return x * 2
+    @staticmethod
+    def backward(ctx, g): return g * 2, None, None
+class More: n, log = 0, {"n": []}
+x, seen, more = torch.ones(3, requires_grad=True), torch.zeros(1), More()
+for _ in range(2):
+    # What it has kept is saved for backward, which minds its version.
+    (F.apply(x, seen, more) * F.running).sum().backward()
+print(x.grad, F.running, F.running._version, seen, more.n, more.log)
+""",
+    "a Function whose helper counts around it": """
+import collections, functools, itertools
+count, by, ids = 0, collections.Counter(), itertools.count()
+def note(x):
+    global count
+    count += 1; by[len(x)] += 1
+def made():
+    calls = 0
+    class F(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            nonlocal calls
+            calls += 1; note(x)
+            return x * 2
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, g): note(g); return g * 2
+    return F, lambda: calls
+class G(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): ctx.id = next(ids); return x * 3
+    @staticmethod
+    def backward(ctx, g): return g * 3
+F, calls = made()
+x = torch.ones(3, requires_grad=True)
+for _ in range(2): G.apply(F.apply(x)).sum().backward()
+print(x.grad, count, by, calls(), next(ids))
+""",
     "a Function that draws from a generator on ctx": """
 class Noise(torch.autograd.Function):
     @staticmethod

@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 from gradscope.autograd.elements import has_memory, readable
 from gradscope.autograd.nodes import AROUND_HOOKED
 from gradscope.autograd.tensors import TensorRef, grad_fn_of, is_learned_leaf, requires_grad
-from gradscope.derivatives.rerun import codes_of, is_restorable
+from gradscope.derivatives.rerun import codes_of, moves_iterator
 
 COPIED = 4_096
 """Elements up to which a value from outside is copied at once; a larger one is only referred to,
@@ -206,6 +206,11 @@ class Call:
         """The operands, in the order of the arguments."""
         return (one for one in self.leaves if isinstance(one, TapeSlot))
 
+    @property
+    def others(self) -> Iterator[Any]:
+        """The arguments that are no tensors."""
+        return (one for one in self.leaves if not isinstance(one, TapeSlot))
+
 
 def custom_of(function: Any) -> Any:
     """The custom Function whose ``apply`` this is; None of any other."""
@@ -225,8 +230,8 @@ def problem_of(func: Any, leaves: list[Any]) -> str:
     if custom is not None and custom is not AROUND_HOOKED:
         if not codes_of(custom):
             return f"{custom.__name__} {HIDDEN}"
-        if not is_restorable(custom):
-            return "its code changes variables around it"
+        if moves_iterator(custom):
+            return "its code moves an iterator outside of it"
     if any(is_tensor(one) and not is_usable(one) for one in leaves):
         return "it takes a tensor that is sparse, nested or of a class of its own"
     if any(isinstance(one, torch.Generator) for one in leaves):

@@ -13,8 +13,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from gradscope.autograd.isolation import functions_on
 from gradscope.derivatives.call import Call, OutsideValue, TapeSlot
+from gradscope.derivatives.rerun import program_runs
 from gradscope.errors import GradscopeError, described
 from gradscope.handlers import let_pass
 
@@ -108,7 +108,7 @@ def make_again(call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> Tens
     # In double precision whatever precision the program chose.
     with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
         try:
-            with functions_on(), seen if call.custom else nullcontext():
+            with program_runs(), seen if call.custom else nullcontext():
                 out = _WIDENING.get(call.function, call.function)(*args, **kwargs)
         except Exception as error:
             let_pass(error)

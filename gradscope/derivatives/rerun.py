@@ -5,39 +5,48 @@ Knows nothing of derivatives or graphs.
 
 from __future__ import annotations
 
-import dis
 import io
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from contextvars import ContextVar
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakIdKeyDictionary
 
 from gradscope.autograd.elements import MemoryLeftAlone
-from gradscope.autograd.isolation import grads_preserved, random_kept
+from gradscope.autograd.isolation import functions_on, grads_preserved, random_kept
+from gradscope.derivatives.kept_state import state_kept
 
 
-def is_restorable(function: Any) -> bool:
-    """Whether whatever forward and backward leave behind is what :func:`preserved` puts back."""
-    codes = codes_of(function)
-    return bool(codes) and not any(_rebinds_around(code) for code in codes)
+def moves_iterator(function: Any) -> bool:
+    """Whether forward or backward of a custom Function names an iterator, such as an open file,
+    which cannot be put back to where it was."""
+    found = [*vars(function).values()]
+    for method in (_inner(getattr(function, name)) for name in ("forward", "backward")):
+        found += [method.__globals__.get(name) for name in method.__code__.co_names]
+        cells = zip(method.__code__.co_freevars, method.__closure__ or (), strict=True)
+        found += [cell.cell_contents for name, cell in cells if name != "__class__"]
+    return any(hasattr(type(one), "__next__") for one in found)
 
 
 def codes_of(function: Any) -> list[CodeType]:
     """The code of a custom Function's forward and backward; none of torch's own, or of C."""
     if function.__module__.startswith("torch."):
         return []
-    methods = [getattr(function, name, None) for name in ("forward", "backward")]
-    # `once_differentiable` wraps a backward, and the code of the wrapper tells nothing of it.
-    codes = [getattr(getattr(one, "__wrapped__", one), "__code__", None) for one in methods]
+    methods = [_inner(getattr(function, name, None)) for name in ("forward", "backward")]
+    codes = [getattr(one, "__code__", None) for one in methods]
     return [code for code in codes if code is not None] if all(codes) else []
 
 
-def _rebinds_around(code: CodeType) -> bool:
-    stored = (step.argval for step in dis.get_instructions(code) if step.opname == "STORE_DEREF")
-    return any(name in code.co_freevars for name in stored)
+def _inner(method: Any) -> Any:
+    # `once_differentiable` wraps a backward, and the code of the wrapper tells nothing of it.
+    return getattr(method, "__wrapped__", method)
 
 
 @contextmanager
@@ -59,10 +68,80 @@ def warnings_ignored() -> Iterator[None]:
         filters[:] = [one for one in filters if one is not own]
 
 
+class Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """What torch's operations write into tensors while it is active, such as running statistics, to
+    be undone, their versions with it.
+
+    A copy of a tensor's memory is made when it is first written into, and held as long as that
+    lives: what is made and changed meanwhile comes and goes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._contents: dict[int, tuple[Any, Any]] = {}
+        self._versions: Any = WeakIdKeyDictionary()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        for at, taken in enumerate(func._schema.arguments):
+            if taken.is_write:
+                written = args[at] if at < len(args) else kwargs.get(taken.name)
+                for one in pytree.tree_leaves(written):
+                    if isinstance(one, torch.Tensor) and one.layout is torch.strided:
+                        self._keep(one)
+        return func(*args, **kwargs)
+
+    def _keep(self, tensor: torch.Tensor) -> None:
+        storage, weak = cast(Any, tensor.untyped_storage()), cast(Any, StorageWeakRef)
+        if storage._cdata not in self._contents:
+            if len(self._contents) % FEW_WRITTEN == FEW_WRITTEN - 1:
+                living = {at: one for at, one in self._contents.items() if not one[0].expired()}
+                self._contents = living
+            self._contents[storage._cdata] = weak(storage), storage.clone()
+        # What is written into through a view is counted by all that share the memory.
+        counted = tensor if tensor._base is None else tensor._base
+        if not counted.is_inference():
+            self._versions.setdefault(counted, counted._version)
+
+    def undo(self) -> None:
+        """Put back what was there before; a tensor that has another size since is left."""
+        for written, content in self._contents.values():
+            if not written.expired():
+                storage: Any = torch.UntypedStorage._new_with_weak_ptr(written.cdata)
+                if storage.nbytes() == content.nbytes():
+                    storage.copy_(content)
+        for tensor, version in self._versions.items():
+            _set_version(tensor, version)
+
+
+def _set_version(tensor: torch.Tensor, version: int) -> None:
+    set_versions: Any = torch._C._autograd._unsafe_set_version_counter
+    try:
+        set_versions((tensor,), (version,))
+    except TypeError:  # older versions of torch take one tensor
+        set_versions(tensor, version)
+
+
+FEW_WRITTEN = 64
+"""Tensors that were written into, after which the copies of those that are gone are let go."""
+
+_WRITES: ContextVar[Writes | None] = ContextVar("_WRITES", default=None)
+
+
 @contextmanager
-def unnoticed(functions: Iterable[Any]) -> Iterator[None]:
-    """Calls of these custom Functions may be made again in the block, and the program finds nothing
-    changed by it."""
+def program_runs() -> Iterator[None]:
+    """Around code of the program in a block of :func:`unnoticed`, and none of ours, which a mode
+    would hide tensors from."""
+    with functions_on(), _WRITES.get() or nullcontext():
+        yield
+
+
+@contextmanager
+def unnoticed(functions: Iterable[Any], arguments: Iterable[Any]) -> Iterator[None]:
+    """Calls of these custom Functions may be made again in the block, with these arguments, and the
+    program finds nothing changed by it."""
     # A tensor that retains its gradient would be given ours, and a backward may call backward.
     custom, nowhere = list(functions), io.StringIO()
     # Where no code of the program runs, what is read was asked before.
@@ -74,7 +153,7 @@ def unnoticed(functions: Iterable[Any]) -> Iterator[None]:
         # The program may have switched grad mode off where we happen to be.
         torch.enable_grad(),
         warnings_ignored(),
-        preserved(custom),
+        state_put_back(custom, arguments),
         grads_preserved(),
         released,
     ):
@@ -82,45 +161,17 @@ def unnoticed(functions: Iterable[Any]) -> Iterator[None]:
 
 
 @contextmanager
-def preserved(functions: Iterable[Any]) -> Iterator[None]:
-    """What custom Functions keep on their class or in global variables is as it was afterwards."""
-    kept = [_kept(owner, names) for one in functions for owner, names in _state_of(one)]
-    try:
+def state_put_back(functions: Collection[Any], things: Iterable[Any]) -> Iterator[None]:
+    """What these custom Functions change in the block, around them, in ``things`` and, while
+    :func:`program_runs`, in tensors, is as it was afterwards."""
+    if not functions:
         yield
+        return
+    writes = Writes()
+    token = _WRITES.set(writes)
+    try:
+        with state_kept(functions, things):
+            yield
     finally:
-        for put_back in reversed(kept):
-            put_back()
-
-
-def _state_of(function: Any) -> Iterator[tuple[Any, list[str]]]:
-    yield function, [name for name in vars(function) if not name.startswith("__")]
-    for method in (function.forward, function.backward):
-        method = getattr(method, "__wrapped__", method)
-        code = method.__code__
-        # `co_names` has the attributes besides the globals: one of that name is kept for nothing.
-        yield method.__globals__, [name for name in code.co_names if name in method.__globals__]
-
-
-def _kept(owner: Any, names: list[str]) -> Callable[[], None]:
-    """Keep the values of some names, and what is in those that are containers; what is returned
-    puts them back."""
-    variables = owner if isinstance(owner, dict) else vars(owner)
-    values = {name: variables[name] for name in names}
-    # Not subclasses: to copy one might run code of the program.
-    contents = [(one, one.copy()) for one in values.values() if type(one) in (list, dict, set)]
-
-    def put_back() -> None:
-        if isinstance(owner, dict):
-            owner.update(values)
-        else:
-            for name in set(vars(owner)) - set(values):
-                if not name.startswith("__"):
-                    delattr(owner, name)
-            for name, value in values.items():
-                if vars(owner).get(name) is not value:
-                    setattr(owner, name, value)
-        for value, content in contents:
-            value.clear()
-            (value.extend if isinstance(value, list) else value.update)(content)
-
-    return put_back
+        _WRITES.reset(token)
+        writes.undo()

@@ -19,6 +19,7 @@ from gradscope.autograd.nodes import outputs_of
 from gradscope.derivatives.call import Call
 from gradscope.derivatives.compare import Compared
 from gradscope.derivatives.finite_differences import Judgement, element_of
+from gradscope.derivatives.rerun import program_runs
 from gradscope.derivatives.single_call import SingleCall
 from gradscope.derivatives.wide_function import cotangent, real
 from gradscope.handlers import let_pass
@@ -68,7 +69,7 @@ def _backward_again(custom: Any, node: Any, upstream: Sequence[torch.Tensor]) ->
             None if one is None else one.detach().clone().requires_grad_(one.requires_grad)
             for one in node.saved_tensors
         )
-        with torch.no_grad(), own_pass():
+        with torch.no_grad(), own_pass(), program_runs():
             return backward(context, *upstream)
     except Exception as error:
         let_pass(error)

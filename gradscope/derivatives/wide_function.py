@@ -15,9 +15,9 @@ from functools import cached_property
 import torch
 
 from gradscope.autograd.calls import sent_back
-from gradscope.autograd.isolation import functions_on
 from gradscope.derivatives.double_precision import Tensors, Unrepeatable
 from gradscope.derivatives.finite_differences import STEP, moved, weights
+from gradscope.derivatives.rerun import program_runs
 from gradscope.errors import described
 from gradscope.handlers import let_pass
 
@@ -165,7 +165,7 @@ def backward_of(
     pairs = [(one, up) for one, up in zip(made, upstream, strict=True) if one.grad_fn]
     roots, given = [one for one, _ in pairs], [up for _, up in pairs]
     try:
-        with functions_on():
+        with program_runs():
             return sent_back(roots, inputs, given, create_graph=create_graph)
     except Exception as error:
         let_pass(error)

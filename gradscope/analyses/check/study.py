@@ -17,7 +17,6 @@ from gradscope import doing
 from gradscope.analyses.check.leaves import CheckedLeaves
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.replay import Replay
-from gradscope.analyses.check.tape import Tape
 from gradscope.derivatives.call import Call, TapeSlot
 from gradscope.derivatives.rerun import codes_of, unnoticed
 from gradscope.derivatives.stale import own_gradients
@@ -41,13 +40,11 @@ def study(live: LiveGraph, asked: Check) -> Checks:
     """
     tape: Any = live.listener
     _refuse(asked.node, live.probe.graph)
-    with unnoticed(customs_of(tape)):
+    # Of torch's own Functions nothing is kept.
+    custom = [call for call in tape.taped if call.custom and codes_of(call.custom)]
+    arguments = (one for call in custom for one in call.others)
+    with unnoticed({call.custom for call in custom}, arguments):
         return _checked(TapedGraph(live, tape), asked)
-
-
-def customs_of(tape: Tape) -> set[Any]:
-    """The custom Functions of the program that a tape may run again."""
-    return {call.custom for call in tape.taped if call.custom and codes_of(call.custom)}
 
 
 def _refuse(node: int | None, graph: Graph) -> None:

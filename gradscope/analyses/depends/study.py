@@ -46,7 +46,9 @@ def study(live: LiveGraph, asked: DependsStudy) -> Dependence:
         CaptureError: a node between the two tensors cannot be called.
     """
     both = either("--of and --on", "of and on")
-    with sent_alone("gradient", f"choose {both} with nothing of the kind between"):
+    with sent_alone(
+        live.probe.walked, "gradient", f"choose {both} with nothing of the kind between"
+    ):
         return _Depending(live, asked).found()
 
 

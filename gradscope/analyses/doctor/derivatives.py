@@ -126,7 +126,7 @@ class Derivatives:
         calls = [(call, nodes) for _, call, nodes in placed if nodes]
         if calls:
             customs = {call.custom for call, _ in calls if not call.problem}
-            with unnoticed(customs):
+            with unnoticed(customs, (one for call, _ in calls for one in call.others)):
                 found += self._compared(calls, walked, is_differentiated)
         return found
 

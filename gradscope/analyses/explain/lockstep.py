@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 
 from gradscope import doing
-from gradscope.analyses.explain.pull import CannotCall, Place, Puller, add
-from gradscope.autograd.isolation import functions_off
-from gradscope.autograd.nodes import is_leaf
+from gradscope.analyses.explain.pull import CannotCall, Place, Puller, add, nodes_called
+from gradscope.autograd.nodes import Walked, is_leaf
 from gradscope.errors import CaptureError
 from gradscope.words import count
 
@@ -30,14 +29,14 @@ Carried = dict[int, torch.Tensor]
 
 
 @contextlib.contextmanager
-def sent_alone(what: str, instead: str) -> Iterator[None]:
+def sent_alone(walked: Walked, what: str, instead: str) -> Iterator[None]:
     """Send gradients through a graph meanwhile.
 
     Raises:
         CaptureError: a node on the way cannot be called, so that no ``what`` can be sent alone;
             ``instead`` is what to do.
     """
-    with functions_off():
+    with nodes_called(walked):
         try:
             yield
         except CannotCall as error:

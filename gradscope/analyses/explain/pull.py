@@ -2,15 +2,15 @@
 
 A live node is its derivative: called with upstream gradients it returns what it sends on, and keeps
 what it saved.  No hook of the program runs and no ``.grad`` is touched, so this may be done as
-often as an explanation needs it.  Nodes whose call could change the program are refused.
+often as an explanation needs it.  What a custom backward changes is put back; nodes whose call
+could change the program all the same are refused.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dis
 import io
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any, TypeVar
 
@@ -20,8 +20,9 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
 from gradscope.autograd.elements import MemoryLeftAlone, why_unreadable
-from gradscope.autograd.isolation import own_pass
+from gradscope.autograd.isolation import functions_off, own_pass
 from gradscope.autograd.nodes import Walked, is_leaf, op_name, outputs_of, torch_name
+from gradscope.derivatives.rerun import moves_iterator, program_runs, state_put_back
 from gradscope.escaping import message
 from gradscope.handlers import let_pass
 from gradscope.model.report import is_opaque
@@ -31,11 +32,6 @@ Gradient = torch.Tensor | None
 
 Place = tuple[int, int]
 """A node and one of its outputs."""
-
-
-_WRITES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_ATTR"}
-_CHANGES = {"append", "extend", "insert", "pop", "update", "setdefault", "write", "put"}
-"""What code does, or calls, that something outside of it would notice."""
 
 
 class CannotCall(Exception):
@@ -181,25 +177,32 @@ def _refusal(node: LiveNode, released: saved.ReleasedMemory) -> str:
     if reason:
         return reason
     if isinstance(node, BackwardCFunction):
-        code = backward_code(node)
-        if code is None or _is_noticed(code) or not saved.keeps_only_data(node):
+        is_fit = backward_code(node) is not None and saved.keeps_only_data(node)
+        if not is_fit or moves_iterator(_function_of(node)):
             return f"running the backward of {name} once more could change the program"
     return ""
 
 
+@contextlib.contextmanager
+def nodes_called(walked: Walked) -> Iterator[None]:
+    """Nodes of a graph are called in the block, and the program finds nothing changed by it."""
+    custom = [node for node in walked.nodes if isinstance(node, BackwardCFunction)]
+    functions = {one for one in map(_function_of, custom) if one is not None}
+    with functions_off(), state_put_back(functions, custom):
+        yield
+
+
+def _function_of(node: Any) -> Any:
+    return getattr(node, "_forward_cls", None)
+
+
 def backward_code(node: Any) -> CodeType | None:
     """The code of a custom Function's own backward; None where it is not python."""
-    forward = getattr(node, "_forward_cls", None)
-    method = getattr(forward, "backward", None)
+    method = getattr(_function_of(node), "backward", None)
     if getattr(method, "__func__", method) is torch.autograd.Function.backward:
-        method = getattr(forward, "vjp", None)  # the other name under which it may be written
+        method = getattr(_function_of(node), "vjp", None)  # it may be written under this name, too
     method = getattr(method, "__wrapped__", method)
     return getattr(method, "__code__", None)
-
-
-def _is_noticed(code: CodeType) -> bool:
-    written = any(step.opname in _WRITES for step in dis.get_instructions(code))
-    return written or bool(_CHANGES & set(code.co_names))
 
 
 def _run(node: Any, gradients: Sequence[Gradient]) -> Sequence[Gradient]:
@@ -209,7 +212,8 @@ def _run(node: Any, gradients: Sequence[Gradient]) -> Sequence[Gradient]:
         else:
             # A custom backward may print; that belongs to the program's own pass.
             apply: Any = node.apply
-            with contextlib.redirect_stdout(io.StringIO()), own_pass(), MemoryLeftAlone():
+            unseen = contextlib.redirect_stdout(io.StringIO())
+            with unseen, own_pass(), MemoryLeftAlone(), program_runs():
                 sent = apply(*gradients)
     sent = sent if isinstance(sent, tuple) else (sent,)
     return _by_edge(node, sent) if isinstance(node, BackwardCFunction) else sent

@@ -31,13 +31,13 @@ from gradscope.analyses.explain.pull import (
     Place,
     Puller,
     check_numbers,
+    nodes_called,
     summed,
 )
 from gradscope.analyses.explain.rules import Rules, constants, local_derivatives
 from gradscope.analyses.explain.weights import Seeds, weights
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
-from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.summary import measure
 from gradscope.graphing.study import LiveGraph, require_node
 from gradscope.graphing.watched_call import fits, initial
@@ -57,7 +57,7 @@ def study(live: LiveGraph, asked: Explain) -> Explanation:
         RootError: when the node is not there.
         CaptureError: when the leaf is not, or a whole Jacobian is too large to read.
     """
-    with functions_off():
+    with nodes_called(live.probe.walked):
         return _Study(live, asked).explain()
 
 

@@ -40,7 +40,7 @@ def study(live: LiveGraph, asked: SplitStudy) -> Split:
     """
     by = either("--by", "by")
     instead = f"leave {by} out: the program's own backward call is shown then"
-    with sent_alone("piece of the gradient", instead):
+    with sent_alone(live.probe.walked, "piece of the gradient", instead):
         return _Splitting(live, asked).split()
 
 

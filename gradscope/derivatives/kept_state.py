@@ -1,0 +1,172 @@
+"""What code of the program can change besides tensors: variables around it, attributes, containers.
+
+Kept before that code runs once more at another time than its own, and put back afterwards.  Knows
+nothing of torch's operations, nor of what runs.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import torch
+
+from gradscope.filesystem import is_installed, is_standard
+
+MOST_KEPT = 10_000
+"""Things that are gone through: functions, containers, objects, and what is in them."""
+
+_SEQUENCES = (list, deque)
+_CONTAINERS = (*_SEQUENCES, dict, set, Counter, OrderedDict, defaultdict)
+"""Of these very types; to copy what is derived of them might run code of the program."""
+
+
+@contextmanager
+def state_kept(owners: Iterable[type], things: Iterable[Any]) -> Iterator[None]:
+    """Whatever the methods of these classes change in the block is as it was afterwards.
+
+    Put back are the attributes of the classes; global variables, and those around a function, that
+    the methods name, or functions that they name in turn; and what is in containers and objects
+    that are in these, or among ``things``.
+    """
+    kept = _Kept()
+    for owner in owners:
+        kept.take_class(owner)
+    kept.take_all(things)
+    try:
+        yield
+    finally:
+        for put_back in reversed(kept.put_back):
+            put_back()
+
+
+class _Kept:
+    def __init__(self) -> None:
+        self.put_back: list[Callable[[], None]] = []
+        self._waiting: list[Any] = []
+        # The things themselves: a number of one that is gone would be given to another.
+        self._met: dict[int, Any] = {}
+
+    def take_class(self, owner: type) -> None:
+        """Take the attributes of a class, and what they lead to."""
+        self._waiting += [one for one in owner.__bases__ if _is_own(one)]
+        names = {name: one for name, one in vars(owner).items() if not name.startswith("__")}
+        self._waiting.extend(names.values())
+
+        def put_back() -> None:
+            for name in [one for one in vars(owner) if one not in names]:
+                if not name.startswith("__"):
+                    delattr(owner, name)
+            for name, value in names.items():
+                if vars(owner).get(name) is not value:
+                    setattr(owner, name, value)
+
+        self.put_back.append(put_back)
+
+    def take_all(self, things: Iterable[Any]) -> None:
+        """Take these, what the classes hold, and what all that leads to."""
+        self._waiting.extend(things)
+        while self._waiting and len(self._met) < MOST_KEPT:
+            thing = _unwrapped(self._waiting.pop())
+            if id(thing) in self._met:
+                continue
+            self._met[id(thing)] = thing
+            attributes = _attributes_of(thing)
+            if isinstance(thing, FunctionType):
+                self._take_function(thing)
+            elif type(thing) in _CONTAINERS:
+                self._take_container(thing)
+            elif issubclass(type(thing), type) and _is_own(thing):
+                self.take_class(thing)
+            elif attributes is not None:
+                self._waiting += [type(thing)]
+                self._take_container(attributes)
+
+    def _take_function(self, function: FunctionType) -> None:
+        if is_installed(function.__code__.co_filename):
+            return
+        variables = function.__globals__
+        # `co_names` has the attributes besides the globals: one of that name is kept for nothing.
+        names = {name for code in _codes_in(function.__code__) for name in code.co_names}
+        values = {name: variables[name] for name in names if name in variables}
+        filled = [cell for cell in function.__closure__ or () if not _is_empty(cell)]
+        cells = [(cell, cell.cell_contents) for cell in filled]
+        self._waiting += [*values.values(), *(value for _, value in cells)]
+        self._waiting += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+
+        def put_back() -> None:
+            variables.update(values)
+            for cell, value in cells:
+                cell.cell_contents = value
+
+        self.put_back.append(put_back)
+
+    def _take_container(self, container: Any) -> None:
+        content = container.copy()
+        is_dict = isinstance(content, dict)
+        self._waiting += content.values() if is_dict else content
+
+        def put_back() -> None:
+            # Another thread may read it: what nobody has changed is left alone.
+            if not _is_same(container, content):
+                container.clear()
+                (container.extend if type(content) in _SEQUENCES else container.update)(content)
+
+        self.put_back.append(put_back)
+
+
+def _is_own(owner: type) -> bool:
+    """Whether a class is the program's, and no part of an installed package or of python."""
+    module = sys.modules.get(str(vars(owner).get("__module__", "builtins")))
+    file = getattr(module, "__file__", None) or ""
+    return module is not builtins and not is_installed(file) and not is_standard(file)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two containers hold the same things; no code of the program is asked whether they
+    are equal."""
+    if len(one) != len(other) or not all(map(operator.is_, one, other)):
+        return False
+    return not isinstance(one, dict) or all(map(operator.is_, one.values(), other.values()))
+
+
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    waiting = [code]
+    while waiting:
+        code = waiting.pop()
+        yield code
+        waiting += [one for one in code.co_consts if isinstance(one, CodeType)]
+
+
+def _is_empty(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is cell  # never, but an empty one raises
+    except ValueError:
+        return True
+
+
+def _unwrapped(thing: Any) -> Any:
+    """The function that is in a method, or in what a decorator has made of one."""
+    while type(thing) in (staticmethod, classmethod, MethodType):
+        thing = thing.__func__
+    while type(thing) is FunctionType and "__wrapped__" in vars(thing):
+        thing = vars(thing)["__wrapped__"]
+    return thing
+
+
+def _attributes_of(thing: Any) -> Any:
+    """Those of an object of a class that is neither a class itself nor a module; None without any.
+    No code of the program is asked for them."""
+    if issubclass(type(thing), (torch.Tensor, type, ModuleType, FunctionType)):
+        return None
+    try:
+        found = object.__getattribute__(thing, "__dict__")
+    except AttributeError:
+        return None
+    return found if type(found) is dict else None
