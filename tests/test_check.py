@@ -172,6 +172,14 @@ def test_built_in_operations_pass(name: str, session: Session) -> None:
     assert len(report.graph.leaves) == len({n for one in checks.leaves for n in one.leaves})
 
 
+def test_what_is_held_fixed_is_told(session: Session) -> None:
+    text = f"{HEAD}{BUILT_IN['what is detached is held fixed'][0]}\nloss.backward()\n"
+    line = text.splitlines().index("loss.backward()")
+    told = " ".join(session.told(text, "check").out.split())
+    held = [f"what {one} cuts at program.py:{line}" for one in ("detach", "data")]
+    assert f"held fixed, as backward does: {', '.join(held)}" in told
+
+
 MATRIX = (
     "a = torch.randn(4, 4)\n"
     "s = (a @ a.mT + torch.eye(4)).requires_grad_()\n"

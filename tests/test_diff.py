@@ -417,6 +417,8 @@ def test_one_call_is_compared_where_one_is_asked_for(session: Session) -> None:
     session.cli("diff", "a.py --call 1", "b.py", "--call", "2", "-o", "both.json")
     sides = json.loads((session.folder / "both.json").read_text())
     assert [sides[side]["call"] for side in "ab"] == [1, 2]
+    others = " ".join(session.cli("diff", "a.py --call 1", "b.py", "--call", "2").out.split())
+    assert "A is backward call 1, B is backward call 2: --call N compares the same one" in others
     given = session.cli("diff", "a.py --gradient 2", "b.py --gradient 2")
     assert "identical" in given.out and "compared is" not in given.out
 

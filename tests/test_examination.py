@@ -349,6 +349,8 @@ def test_a_container_that_keeps_graphs_is_found(
         ("state = model(torch.randn(4, 3) * state.detach()).mean()", []),
         ("total = loss + model(torch.randn(4, 3)).mean()", []),
         ("losses = [*losses[-2:], loss]", []),
+        # Of two that one call gives, the one that it takes again.
+        ("gone, state = torch.aminmax(loss + state)", [("state", 4)]),
     ],
 )
 def test_a_variable_that_carries_its_history_is_found(

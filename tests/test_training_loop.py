@@ -54,6 +54,43 @@ def test_clipping_others_than_are_stepped_is_told(what: str, session: Session) -
         assert one.remedy.startswith("Give it the parameters that the step changes")
 
 
+# ---------------------------------------------------------------- gradients that nobody uses
+
+ADDED = """
+net, critic = nn.Linear(4, 3), nn.Linear(3, 1)
+first = torch.optim.SGD(net.parameters(), lr=0.1)
+second = torch.optim.SGD(critic.parameters(), lr=0.1)
+def back(loss): loss.backward()
+for step in range(5):
+    {loop}
+"""
+BETWEEN = {
+    "zeroed in each part": (
+        "for part in x.split(4):\n        first.zero_grad()  # GS505\n"
+        "        back(net(part).square().mean())\n    first.step()"
+    ),
+    "added up": (
+        "first.zero_grad()\n    for part in x.split(4): back(net(part).square().mean())\n"
+        "    first.step()"
+    ),
+    "what a critic gets from the loss of another": (
+        "first.zero_grad(); back(critic(net(x)).mean()); first.step()\n"
+        "    second.zero_grad(); back(critic(net(x).detach()).mean().square()); second.step()"
+    ),
+    "read before it goes": (
+        "back(net(x).square().mean()); norm = net.weight.grad.norm(); first.zero_grad()\n"
+        "    back(net(x + norm).square().mean()); first.step(); first.zero_grad()"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_gradients_that_are_dropped_between_two_steps(name: str, session: Session) -> None:
+    text = ADDED.format(loop=BETWEEN[name])
+    lines = [line.strip() for line in text.splitlines() if "# GS505" in line]
+    assert told(session, text) == [("GS505", line) for line in lines]
+
+
 # ---------------------------------------------------------------- models that are replaced
 
 # Python gives the id of the first optimizer, which is gone, to a later one.

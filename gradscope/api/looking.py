@@ -159,7 +159,8 @@ class Looks:
 
         Makes the calls behind the graph again in float64, each alone, and compares what backward
         gives with differences of forward; then the gradients of all leaves with differences of all
-        calls together.  That needs the calls, which a graph does not hold: they are recorded inside
+        calls together, in which what has no history, as after ``detach()`` or ``item()``, is held
+        fixed.  That needs the calls, which a graph does not hold: they are recorded inside
         of ``record(check=True)``.  The report's ``checks`` holds the verdicts.
 
         Args:

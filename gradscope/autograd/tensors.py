@@ -151,12 +151,13 @@ def _is_hollow(tensor: torch.Tensor) -> bool:
 
 
 def flat_tensors(*containers: Any) -> list[torch.Tensor]:
-    """The tensors in call arguments or results, also two levels down in lists, tuples and dicts."""
+    """The tensors in call arguments or results, also three levels down in lists, tuples and
+    dicts."""
     found: list[torch.Tensor] = []
     level: Sequence[Any] = containers
     # Every call of torch comes by here, most of whose arguments are tensors and numbers.
     tensor = torch.Tensor
-    for _ in range(3):
+    for _ in range(4):
         deeper: list[Any] = []
         for item in level:
             if isinstance(item, tensor):

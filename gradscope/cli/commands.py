@@ -174,8 +174,9 @@ def check(given: Given) -> Result:
 
     Runs the calls behind the graph again in float64, each alone, and compares what backward gives
     with differences of forward; then the gradients of all leaves with differences of the whole
-    program. Custom Functions are checked call by call, built-in operations once a line of the
-    program. TARGET may also be a saved report, FILE.json.
+    program, in which what has no history, as after detach() or item(), is held fixed. Custom
+    Functions are checked call by call, built-in operations once a line of the program. TARGET may
+    also be a saved report, FILE.json.
     """
     return _run(
         given,

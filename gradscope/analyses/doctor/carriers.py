@@ -282,9 +282,12 @@ class CarriedHistories:
             place, steps = self._steps_behind(made)
             if len(steps) >= MANY:
                 name, site = scopes.names(tensor)[0], self._recorder.places.site(place)
+                # Of several that one line makes, it is what the line takes again.
+                is_taken = site is not None and name in sources.operands(site)
                 if site is None or name not in targets(sources.origin(site).variable):
                     site = next(assigning(name, frames, sources), site)
-                self.known[place] = Carried(site, name, len(steps))
+                if is_taken or place not in self.known:
+                    self.known[place] = Carried(site, name, len(steps))
             step = bisect_right(self._changes, made._sequence_nr())
             # What is newer than the last change is of the current step, and may be held.
             if step < len(self._changes):

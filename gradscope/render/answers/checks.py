@@ -35,7 +35,8 @@ LEGEND: dict[Verdict, str] = {
     "rounding": "the formula is right; the rest is rounding in the program's own precision",
     "unresolved": "rounding hides the differences, two step sizes do not agree, or only the whole "
     "program can be compared",
-    "kink": "not differentiable here: the slopes to the two sides differ, or are not finite",
+    "kink": "no derivative to compare with: the slopes to the two sides differ, or one of the "
+    "numbers is not finite here",
     "meant": "backward differs from the derivative, on purpose as it seems",
     "random": "forward gives another result each time it is run",
 }
@@ -190,10 +191,19 @@ class _CheckWriter(GraphAnswer):
         if checks.covered:
             many = count(checks.covered, "node")
             remarks.append(f"{many} made by a backward pass: only the whole program covers them")
+        if checks.leaves and self.graph.walls:
+            remarks.append(f"held fixed, as backward does: {listed(self._cuts())}")
         if remarks:
             yield ""
         for remark in remarks:
             yield from self.wrapped(remark, "dim")
+
+    def _cuts(self) -> Iterator[str]:
+        """``what data cuts at train.py:34``, each line once."""
+        for function, at in dict.fromkeys((one.function, one.origin) for one in self.graph.walls):
+            origin = None if at is None else self.graph.origins[at]
+            place = f" at {self.files[origin.file]}:{origin.line}" if origin else ""
+            yield f"what {visible(function)} cuts{place}"
 
 
 render = _CheckWriter.render

@@ -63,6 +63,11 @@ class _DifferenceWriter(Writer):
             text = "compared is backward call 1, before any step of an optimizer; what differs in"
             text += f" steps shows at a later call{either(': --call 2', '')}"
             yield from self.wrapped(text)
+        if found.a.call and found.b.call and found.a.call != found.b.call:
+            yield from self.wrapped(
+                f"A is backward call {found.a.call}, B is backward call {found.b.call}: "
+                f"{either('--call N', 'call=N')} compares the same one of both"
+            )
         by_norm = found.compared - found.exact
         if by_norm:
             every = either("--values", "values=True in both looks")

@@ -78,8 +78,8 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
     "clip scaled": MistakeWords(
         "{this} clips gradients that are still multiplied by the scale of the GradScaler.",
         "{times}; they are divided only at {beside}",
-        "The loss was multiplied by 65,536 or so, and the gradients with it, so the limit is "
-        "smaller by that factor than it says: next to nothing is left of every gradient.",
+        "The loss was multiplied by the scale, and the gradients with it, so the limit is smaller "
+        "by that factor than it says.",
         "Call `scaler.unscale_(optimizer)` after backward and before clipping.",
         "scaler.step",
     ),

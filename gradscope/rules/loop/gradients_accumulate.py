@@ -68,7 +68,7 @@ class GradientsAccumulate(Rule):
                 f"{count(step.reused, 'parameter')} updated with a gradient that still held the "
                 f"one of the update before; seen at {count(len(piled), 'backward call')}",
                 *_between(facts, step),
-                *_norms(facts.seen.steps),
+                *_norms([one for one in facts.seen.steps if one.origin == step.origin]),
             ),
             why="backward adds to .grad. Each step therefore goes along the sum of all gradients "
             "so far, not along the gradient.",
@@ -85,7 +85,7 @@ def _between(facts: Facts, step: Step) -> Iterable[str]:
     if backward and step.in_closure:
         yield f"backward is called inside of the step, at {backward}"
     if zeroed := facts.at(facts.seen.zeroed):
-        where = "outside of it" if step.in_closure else "but not between these steps"
+        where = "outside of it" if step.in_closure else "which does not reach these gradients"
         yield f"zero_grad is called{zeroed}, {where}"
 
 

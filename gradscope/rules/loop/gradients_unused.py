@@ -8,6 +8,8 @@ Gradients are dropped before a step has used them, or there are none, as backwar
   at the `zero_grad` that drops them; at the step, where that comes before backward.
 - All gradients are dropped three times in a row, or the program ends after two backward calls,
   and nothing has changed a leaf.
+- Before every step the gradients of at least one backward call are dropped, and those of the next
+  one, from the same line through the same graph, are used.
 - An optimizer steps twice while `.grad` of all its parameters is None, and the program has made no
   backward call when it ends.
 
@@ -38,9 +40,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.observations import MistakeKind, MistakenCall
+from gradscope.model.observations import MistakeKind, MistakenCall, Step
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.optimizers import Unstepped, unstepped
+from gradscope.rules.questions.optimizers import Unstepped, dropped_between, unstepped
 from gradscope.rules.questions.wording import FEWEST, MistakeRule, MistakeWords
 from gradscope.words import count
 
@@ -87,6 +89,9 @@ class GradientsUnused(MistakeRule):
         found = unstepped(facts)
         if found is not None:
             yield _unstepped(facts, found)
+        lost = dropped_between(facts)
+        if lost:
+            yield _dropped_between(facts, lost)
 
     def is_explained(self, facts: Facts, entry: MistakenCall) -> bool:
         return entry.kind == "step alone" and bool(facts.seen.calls)
@@ -110,4 +115,24 @@ def _unstepped(facts: Facts, found: Unstepped) -> FindingDraft:
         why=_WHY,
         remedy="Call `optimizer.step()` after backward, before the gradients are zeroed; to add up "
         "the gradients of several batches, zero them only after the step.",
+    )
+
+
+def _dropped_between(facts: Facts, lost: list[Step]) -> FindingDraft:
+    """A finding about gradients that should be added up, of which the last ones are used alone."""
+    calls = [step for step in facts.seen.steps if step.origin == lost[0].origin]
+    zeroed = facts.at(facts.seen.zeroed)
+    return facts.warning(
+        "Each step uses the gradients of the last backward call alone: those of the calls before "
+        "it are dropped.",
+        location=facts.location(facts.seen.zeroed) or facts.location(lost[0].origin),
+        evidence=(
+            f"of {count(len(calls), 'backward call')}{facts.at(lost[0].origin)} the gradients of "
+            f"{len(lost):,} were gone before the next one, and no step had used them",
+            *([f"zero_grad is called between them{zeroed}"] if zeroed else []),
+        ),
+        why="A step uses what is in .grad at that moment. Gradients of several batches add up "
+        "there only as long as nothing zeroes them between the backward calls.",
+        remedy="Zero the gradients once for every step, before the first of its backward calls.",
+        step=lost[0].number,
     )

@@ -93,8 +93,8 @@ def _broadcast(facts: Facts, first: Broadcast, *others: Broadcast) -> FindingDra
             f"{shapes} make {list(first.result)}",
             *(f"so they do in {other}" for other in so),
         ),
-        why="Every element meets every other, not only its own partner; the mean of that has its "
-        "minimum at the mean of the targets.",
+        why="Every element meets every other, not only its own partner: a prediction is drawn "
+        "towards all targets at once.",
         remedy="Give both the same shape: `prediction.squeeze(-1)` or `target.unsqueeze(-1)`, or "
         "`prediction.flatten(1)` where several dimensions are of length 1.",
     )

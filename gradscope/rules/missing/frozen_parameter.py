@@ -59,7 +59,7 @@ class FrozenParameter(Rule):
                 location=facts.location(frozen[0].made),
                 subject=paths,
                 evidence=named(frozen),
-                why="It gets no gradient, so the optimizer skips it and it keeps its values.",
+                why="It gets no gradient, so the optimizer skips it.",
                 remedy="Nothing, if it is meant to stay as it is; else set requires_grad back to "
                 "True.",
             )

@@ -76,6 +76,15 @@ def largest_below(facts: Facts) -> list[tuple[float, str]]:
     return found
 
 
+def passed(facts: Facts, node: int) -> str:
+    """What is passed at each level, in the words of one of its nodes: of what a line calls as a
+    whole, such as a Sequential, the operation in it."""
+    call = facts.graph.nodes[node].call
+    is_inside = call is not None and facts.graph.calls[call].origin is None
+    words = facts.words(node)
+    return f"{facts.op(node)} in {words}" if is_inside and words != facts.op(node) else words
+
+
 def starved_leaf(facts: Facts, node: int) -> str:
     """What a leaf below a node gets, where by mean size that is next to nothing beside what another
     leaf gets; else ""."""

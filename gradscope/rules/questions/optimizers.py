@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from gradscope.model.observations import Cut, Location, MistakenCall, TrackedParameter
+from gradscope.model.observations import Cut, Location, MistakenCall, Step, TrackedParameter
 from gradscope.rules.facts import Facts
 from gradscope.words import count, joined, listed, ranked
 
@@ -125,6 +125,23 @@ def unstepped(facts: Facts) -> Unstepped | None:
     if not held or not all(held) or any(dropped(facts)):
         return None
     return Unstepped(max(streak + 1, ended * seen.calls), zeroed=bool(streak))
+
+
+def dropped_between(facts: Facts) -> list[Step]:
+    """The backward calls before which the gradients of the one before were dropped, though both go
+    back from one line through one graph, where that is so before every step."""
+    calls = [step for step in facts.seen.steps if step.accumulates]
+    groups: list[list[Step]] = []
+    for before, step in itertools.pairwise(calls):
+        if step.stepped:
+            groups.append([])
+        # Those of another graph, such as what the loss of a generator brings to its critic, may go.
+        is_same = (step.origin, step.nodes, False) == (before.origin, before.nodes, step.in_closure)
+        if groups and step.dropped and is_same and step.number == before.number + 1:
+            groups[-1].append(step)
+    # The last one may not have come to its end.
+    whole = groups[:-1]
+    return list(itertools.chain(*whole)) if len(whole) >= FEWEST_UNUSED and all(whole) else []
 
 
 def grouped(

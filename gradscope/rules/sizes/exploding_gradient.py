@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.norms import largest_leaf, trends
+from gradscope.rules.questions.norms import largest_leaf, passed, trends
 from gradscope.rules.rule import Rule
 
 EXPLODED = 1e4
@@ -58,7 +58,7 @@ class ExplodingGradient(Rule):
         worst = max(found, key=lambda trend: (trend.gain, trend.ratio))
         node = worst.nodes[0]
         yield facts.warning(
-            f"The gradient explodes along depth: {facts.words(node)} is passed "
+            f"The gradient explodes along depth: {passed(facts, node)} is passed "
             f"{len(worst.norms):,} times and makes it {short(worst.ratio)} times as large.",
             node,
             evidence=(*worst.lines(facts), f"{name} gets {short(largest)} (2-norm)"),

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.norms import VANISHED, starved_leaf, trends
+from gradscope.rules.questions.norms import VANISHED, passed, starved_leaf, trends
 from gradscope.rules.rule import Rule
 
 
@@ -55,7 +55,7 @@ class VanishingGradient(Rule):
         # A recurrence may forget: its weights still learn from the later steps.
         yield facts.finding(
             "warning" if starved else "information",
-            f"The gradient vanishes along depth: {facts.words(node)} is passed "
+            f"The gradient vanishes along depth: {passed(facts, node)} is passed "
             f"{len(worst.norms):,} times and leaves {short(worst.ratio)} of it.",
             node,
             evidence=tuple(filter(None, (*worst.lines(facts), worst.vanished(), starved))),
