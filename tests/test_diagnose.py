@@ -34,7 +34,6 @@ from gradscope.model.observations import (
     SpoiltParameter,
     Step,
     StepEffect,
-    TermShare,
     TrackedParameter,
 )
 from gradscope.model.plain import TensorInfo
@@ -583,9 +582,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     ),
     "clipped at the right time, too": see(
         "", mistaken_calls=(MistakenCall("clip unused", A, 9, other=B, fine=1),)
-    ),
-    "a term that brings next to nothing": see(
-        "GS207 information 8", faint_terms=(TermShare(B, "low", "high", 0.001, "w", 2, 2, 3),)
     ),
     "changing": see("", steps=tuple(Step(n, nodes=n * n) for n in range(1, 6))),
     "broadcast": see(

@@ -20,7 +20,6 @@ MODELS = ROOT / "tests" / "clinic" / "models"
 INFORMATION: dict[str, set[str]] = {
     "bert_own_head": {"GS301"},
     "unrolled_rnn": {"GS201"},
-    "vae": {"GS207"},
 }
 
 SICK = ("wrong_function.py", "compiled.py", "amp.py")

@@ -203,22 +203,6 @@ class LostTerm(Record):
     times: int = 1
 
 
-class TermShare(Record):
-    """A term ``name`` of a loss, made at ``origin``, whose norm as a part of that of ``beside`` is
-    small in each leaf that both reach: ``share`` at most, in ``leaf``.  Both reached up to
-    ``leaves`` leaves ``of`` those that the first did, in so many ``calls`` of backward.
-    """
-
-    origin: Place
-    name: str
-    beside: str
-    share: float = 0.0
-    leaf: str = ""
-    leaves: int = 0
-    of: int = 0
-    calls: int = 0
-
-
 class Change(Struct, frozen=True):
     """A tensor changed in place after ``node`` had saved it in ``slot``.
 
@@ -566,7 +550,6 @@ class Observations(Watched, frozen=True):
     learners: tuple[TrackedParameter, ...] = ()
     cuts: tuple[Cut, ...] = ()
     lost_terms: tuple[LostTerm, ...] = ()
-    faint_terms: tuple[TermShare, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()

@@ -64,7 +64,6 @@ _ASKS: dict[str, Callable[[Facts], object]] = {
     "missing/way_cut_off": _sees("cuts"),
     "ranks": lambda facts: facts.report.ranks is not None,
     "sizes/dead_units": _ACTIVITIES,
-    "sizes/faint_term": _sees("faint_terms"),
     "sizes/saturated_activation": _ACTIVITIES,
     "values": Facts.has_nonfinite,
 }

@@ -247,7 +247,6 @@ class Doctor:
             self._tracker.begin(made, loss)
             if is_full:
                 listener.lost_terms.look(made)
-                listener.look_at_terms(made)
                 is_early = log.seen <= ACTIVE_STEPS and not self._selector.is_final
                 look_before(listener, made, with_activities=is_early)
         return made

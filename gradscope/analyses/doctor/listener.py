@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradscope.analyses.doctor.ancestry import terms_of
 from gradscope.analyses.doctor.carriers import CarriedHistories
 from gradscope.analyses.doctor.changes import collectives
 from gradscope.analyses.doctor.cut_calls import reason_now
@@ -43,8 +42,6 @@ from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.wrappers import puts_gradients_together
 
 if TYPE_CHECKING:
-    from gradscope.analyses.doctor.capture import Capture
-    from gradscope.analyses.doctor.compared_terms import ComparedTerms
     from gradscope.analyses.doctor.derivatives import Derivatives
 
 MAX_OLD = 20_000
@@ -85,7 +82,6 @@ class DoctorListener(Listener):
         self.switches = Switches()
         self.cuts = Cuts(recorder, self.switches)
         self.lost_terms = LostTerms(self.cuts, recorder)
-        self.compared_terms: ComparedTerms | None = None
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carried = CarriedHistories(recorder)
         self.leaves = Leaves(recorder, self.cuts.know)
@@ -113,18 +109,6 @@ class DoctorListener(Listener):
         """Leave nothing behind."""
         for one in reversed(self._patches):
             one.stop()
-
-    def look_at_terms(self, made: Capture) -> None:
-        """Measure what the terms of a call bring, where it has several."""
-        # Of several ranks a node called alone may be a collective.
-        terms = 0 if self.is_shared else len(terms_of(made.call.roots).tops)
-        if terms < 2:
-            return
-        if self.compared_terms is None:
-            from gradscope.analyses.doctor.compared_terms import ComparedTerms
-
-            self.compared_terms = ComparedTerms()
-        self.compared_terms.look(made, terms)
 
     def look_for_ranks(self, is_shared: bool) -> None:
         """Learn whether other ranks work with this one, and how: while its modules live."""

@@ -163,7 +163,7 @@ def observations(
     """Everything there is to say, as of now."""
     origins, optimizers = case.origins, listener.optimizers
     cuts, lost_terms = cuts_and_terms(listener, case)
-    terms, derivatives = listener.compared_terms, listener.derivatives
+    derivatives = listener.derivatives
     return msgspec.structs.replace(
         case.seen,
         optimizers=tuple(map(origins.of, optimizers.places())),
@@ -172,7 +172,6 @@ def observations(
         ),
         cuts=tuple(cuts),
         lost_terms=tuple(lost_terms),
-        faint_terms=tuple(map(origins.told, terms.faint if terms else ())),
         broadcasts=tuple(map(origins.told, listener.broadcasts.known.values())),
         carried=tuple(map(origins.told, listener.carried.known.values())),
         alterations=(*case.seen.alterations, *map(origins.told, listener.alterations.clipped())),
