@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import partial
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
@@ -122,9 +123,9 @@ class RecordedBlock:
         how = Examination(
             keep_going=True,
             thorough=self.thorough,
-            serious=is_serious,
-            graver=is_graver,
-            passing=passing,
+            serious=partial(is_serious, ignore=self.ignored),
+            graver=partial(is_graver, ignore=self.ignored),
+            passing=partial(passing, ignore=self.ignored),
             as_test=self.as_test,
         )
         self._block = WatchedBlock(how, frame)

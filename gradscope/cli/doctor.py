@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -163,9 +164,9 @@ def run_doctor(given: Given) -> Result:
         "call": given.call or 1,
         "run_on": given.run_on or is_cell,
         "every_place": verdict.file is not None,
-        "serious": is_serious,
-        "passing": passing,
-        "graver": is_graver,
+        "serious": partial(is_serious, ignore=verdict.ignored),
+        "passing": partial(passing, ignore=verdict.ignored),
+        "graver": partial(is_graver, ignore=verdict.ignored),
     }
     examination = given.part(Examination, **limits, **more)
     with folder.remembered(target, not member.job.rank and not is_cell):

@@ -102,19 +102,20 @@ def at_least(findings: Collection[Finding], severity: Severity) -> bool:
     return any(ORDER.index(finding.severity) >= ORDER.index(severity) for finding in findings)
 
 
-def is_serious(report: Report) -> bool:
-    """Whether there is something that makes it useless to watch the program any further."""
-    return at_least(diagnose(report), "error")
+def is_serious(report: Report, ignore: Collection[str] = ()) -> bool:
+    """Whether there is something, but for the rules to ignore, that makes it useless to watch the
+    program any further."""
+    return at_least(diagnose(report, ignore), "error")
 
 
 NOT_FINITE = frozenset({"GS101", "GS102", "GS105"})
 """Rules about numbers of one step that are not finite: no later step has to suffer from them."""
 
 
-def passing(report: Report) -> str | None:
-    """What is serious about a report, where that is only that this step's numbers are not finite;
-    None where it is something else."""
-    errors = [finding for finding in diagnose(report) if finding.severity == "error"]
+def passing(report: Report, ignore: Collection[str] = ()) -> str | None:
+    """What is serious about a report, but for the rules to ignore, where that is only that this
+    step's numbers are not finite; None where it is something else."""
+    errors = [finding for finding in diagnose(report, ignore) if finding.severity == "error"]
     if not errors or any(finding.rule not in NOT_FINITE for finding in errors):
         return None
     at = errors[0].location
@@ -122,13 +123,14 @@ def passing(report: Report) -> str | None:
     return f"{errors[0].message.rstrip('.')}{place}"
 
 
-def is_graver(report: Report, kept: Report) -> bool:
-    """Whether a later step has something worse than the one kept so far, and not its consequence.
+def is_graver(report: Report, kept: Report, ignore: Collection[str] = ()) -> bool:
+    """Whether a later step has something worse, but for the rules to ignore, than the one kept so
+    far, and not its consequence.
 
     Where gradients explode, the next update throws the parameters so far that numbers overflow: the
     step before is the one to show.
     """
-    found, known = diagnose(report), diagnose(kept)
+    found, known = diagnose(report, ignore), diagnose(kept, ignore)
     errors = {finding.rule for finding in found if finding.severity == "error"}
     if not errors:
         return at_least(found, "warning") and not at_least(known, "warning")

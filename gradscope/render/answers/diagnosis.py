@@ -20,7 +20,7 @@ from gradscope.render.options import Options
 from gradscope.render.words.findings import body, counted, head, paragraph
 from gradscope.render.words.table import Writer
 from gradscope.render.words.text import BADGES, INKS, relative, worst
-from gradscope.words import count, duration
+from gradscope.words import count, duration, option
 
 _INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
 """Where installed packages are is as long as it is well known."""
@@ -161,12 +161,12 @@ def ignored_by_comment(amount: int) -> list[str]:
 
 
 def left_out(report: Report) -> list[str]:
-    """That the program was stopped, where what it would have done may be a part of the answer.
-
-    Who reads of a serious finding knows why the program went no further."""
+    """That the program was stopped, and did not come to its end."""
     stopped = report.observations.stopped if report.observations else None
-    if stopped is None or stopped.by == "finding":
+    if stopped is None:
         return []
+    if stopped.by == "finding" and not stopped.ran_on:
+        return [f"stopped there: {option('keep-going')} lets the program go on"]
     time = None if stopped.seconds is None else duration(float(stopped.seconds))
     if stopped.ran_on:
         return [f"watched {f'for {time}' if time else 'as asked'}; the program ran on after that"]
