@@ -1,6 +1,6 @@
 // The program's own source beside the graph: at each line the gradient that arrives at what it made.
 import { append } from "./bucket.js";
-import { element, faint, hear } from "./element.js";
+import { element, faint, hear, span } from "./element.js";
 import { leavesOf, number, shorten, visible } from "./format.js";
 import { font, widthOf } from "./text.js";
 import { ofLeaves } from "./trouble.js";
@@ -81,8 +81,8 @@ export class Code {
     const whole = this.model.strings[text];
     const words = whole.slice(Math.min(margin, whole.search(/\S|$/))).trimEnd();
     const blanks = words.search(/\S|$/);
-    const [flow, guilt, used] = [element("span", { class: "flow" }), element("span", { class: "guilt" }), element("span", { class: "used" })];
-    const parts = [flow, element("span", { class: "at", text: number }), element("span", { class: "text", style: `--in: ${Math.min(blanks, DEEPEST)}` }, element("code", {}, element("span", { class: "in", text: words.slice(0, blanks).replaceAll(" ", "\u00a0") }), ...broken(inside(words.slice(blanks)))), guilt, used)];
+    const [flow, guilt, used] = [span("flow"), span("guilt"), span("used")];
+    const parts = [flow, span("at", number), element("span", { class: "text", style: `--in: ${Math.min(blanks, DEEPEST)}` }, element("code", {}, span("in", words.slice(0, blanks).replaceAll(" ", "\u00a0")), ...broken(inside(words.slice(blanks)))), guilt, used)];
     const said = found.filter(({ location }) => location.line === number).map((finding) => this._finding(finding));
     const place = `${file}:${number}`;
     this.guilts.set(place, guilt);

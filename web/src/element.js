@@ -12,6 +12,9 @@ export function element(tag, options = {}, ...children) {
   return made;
 }
 
+/** Words, by a class what they are. */
+export const span = (name, text, ...children) => element("span", { class: name, text }, ...children);
+
 /** Words beside what matters more. */
 export const faint = (tag, text) => element(tag, { class: "faint", text });
 

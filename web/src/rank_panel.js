@@ -1,5 +1,5 @@
 // What the side panel says of ranks: one gradient on each, and all parameters beside each other.
-import { element, faint } from "./element.js";
+import { element, faint, span } from "./element.js";
 import { count, number, visible } from "./format.js";
 import { SPREAD, apart, toldApart } from "./ranks.js";
 import { told } from "./words.js";
@@ -15,7 +15,7 @@ export function onEachRank(viewer, read, name) {
   const parameter = allParameters(model).find((one) => one.name === name);
   const each = parameter ? parameter.each : model.onRanks(read);
   if (each.length < 2 || each.some(([, info]) => !info)) return null;
-  const rows = each.map(([rank, info]) => element("li", {}, element("span", { class: "value", text: told({ ...info, values: null }) }), " on ", rankLink(viewer, rank)));
+  const rows = each.map(([rank, info]) => element("li", {}, span("value", told({ ...info, values: null })), " on ", rankLink(viewer, rank)));
   return element(
     "section", { class: "flows" },
     element("h3", { text: "‖g‖ on each rank" }),
@@ -88,7 +88,7 @@ function row(viewer, { name, info, odd, after }, nodes) {
   const title = node === undefined ? visible(name) : element("button", { class: "link", text: visible(name), on: { click: () => viewer.reveal({ node }) } });
   return element(
     "li", {},
-    element("span", { class: "value", text: toldApart(info, told) }), " ", title,
+    span("value", toldApart(info, told)), " ", title,
     after.startsWith("differs") ? faint("span", " · .grad\u00a0differs") : null,
     odd ? element("div", { class: "odd", text: visible(odd) }) : null,
   );

@@ -1,6 +1,6 @@
 // The river: the gradients of the whole graph beside the canvas, the loss on top, smaller to the left.  It is also the map:
 // a lens shows what is in sight, dragging scrolls, a click opens what is there.
-import { element, svg } from "./element.js";
+import { element, span, svg } from "./element.js";
 import { count, number, plural, visible } from "./format.js";
 import { brackets, firstOf, lastOf, profileOf, rowOf, smooth } from "./profile.js";
 import { LABEL } from "./sizes.js";
@@ -39,7 +39,7 @@ export class River {
     this.axis = element("div", { class: "axis", "aria-hidden": "true" });
     this.whole = element(
       "div", { class: "profile", hidden: this.model.data.passes.length && this.model.size >= FEW ? null : "" },
-      element("div", { class: "caption", text: "‖g‖ by depth" }), this.element, this.axis, element("div", { class: "caption key" }, element("span", { class: "middle", text: "median" }), element("span", { class: "dot", text: "leaf" })),
+      element("div", { class: "caption", text: "‖g‖ by depth" }), this.element, this.axis, element("div", { class: "caption key" }, span("middle", "median"), span("dot", "leaf")),
     );
     this.at = 0;
     new ResizeObserver(() => this.show()).observe(this.element);
