@@ -145,13 +145,15 @@ export class Viewer extends Drawing {
     if (over > 0) this.pan(-over, 0);
   }
 
-  /** The whole, or of what does not fit what is most of it, or where it begins, with the worst that the verdict is about. */
+  /** The whole, or of what does not fit where it begins, with the worst that the verdict is about; where that is not seen from there, what is most of it. */
   _home() {
     const group = mainGroup(this.model, this.open);
     // Of a round that is meant the heading says it.
     const marks = this.model.troubles.marks.filter(([node]) => node >= 0);
     const [node] = marks.find(([, , , , isRound]) => !isRound) ?? marks[0] ?? [];
-    this._look(this.boxes.get(`g${group}`)?.open ? `g${group}` : this._rootKey(), node === undefined ? null : this.keyOf({ node }));
+    const main = this.boxes.get(`g${group}`)?.open ? `g${group}` : this._rootKey();
+    const marked = node === undefined ? null : this.keyOf({ node });
+    if (!this._look("s0", marked, main)) this._look(main, marked);
     this._choose(null);
     this.code.begin(this.model.templates.contents(group).members);
   }
@@ -340,7 +342,7 @@ export class Viewer extends Drawing {
     this.layouts.forget();
     this._arrange();
     this._rescale();
-    if (isAsPlaced) this._look(this.placed.key, this.placed.marked);
+    if (isAsPlaced) this._lookAgain();
     this.select(this.thing(this.selected) ? this.selected : null);
     if (this.passes) this.passes.value = String(this.call);
     if (this.ranks) this.ranks.value = String(rank);

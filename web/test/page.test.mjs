@@ -791,13 +791,21 @@ test("the first view has what is marked with the numbers that leave it, and no b
       const bottom = view.y + canvas.clientHeight / view.zoom;
       const box = drawing.boxes.find((one) => !one.open && (one.bars ?? [one]).some(({ group }) => group !== undefined && model.isInside(node, group)));
       const ends = drawing.bundles.filter(({ from, label }) => from === box.key && label).map(({ label }) => label.y + 6);
+      const words = drawing.bundles.filter(({ label }) => label).map(({ label }) => ({ y: label.y - 6, height: 12 }));
       const isCut = (one) => !one.open && [view.y, bottom].some((edge) => one.y < edge && one.y + one.height > edge);
-      return { zoom: view.zoom, below: [box.y - view.y, bottom - Math.max(box.y + box.height, ...ends)], cut: drawing.boxes.filter(isCut).length };
+      return { zoom: view.zoom, below: [box.y - view.y, bottom - Math.max(box.y + box.height, ...ends)], cut: [...drawing.boxes, ...words].filter(isCut).length };
     }, report("marked").graph.nodes.filter(({ op }) => op.startsWith("Rsqrt")).at(-1).id);
     assert.ok(zoom >= 1 && Math.min(...below) >= 0, `${height}: ${below}`);
     assert.ok(cut <= (height < 900 ? 1 : 0), `${height}: ${cut}`);
     await page.closed();
   }
+});
+
+test("where nothing is marked the first view begins at what is given for the root", oncePerPage, async () => {
+  const page = await opened("unet", { isAsItOpens: true, viewport: { width: 1400, height: 480 } });
+  const { y } = await place(page, "s0");
+  assert.ok(y > 60 && y < 300, String(y));
+  await page.closed();
 });
 
 test("the call of a module without a name of its own stands on a line below", oncePerPage, async () => {
