@@ -63,7 +63,7 @@ export class Camera {
     const { width, height } = this.size;
     if (box.open) this._lookInto(box, drawing, zoom);
     else this._place(across.x + across.width / 2 - width / zoom / 2, box.y - height / zoom / 3, zoom, drawing);
-    const isAway = part && !this._holds(part);
+    const isAway = part && !this.holds(part);
     if (isAway) this.keepInSight(part, FREE);
     const kept = [part, box, { ...box, height: FREE }];
     this._settle(kept, drawing, "x", "width");
@@ -80,8 +80,8 @@ export class Camera {
     const near = [...heads, ...words].filter((box) => this.sees(box, around));
     const cuts = (from) => near.filter((box) => [from, from + seen].some((edge) => box[at] - NEAR < edge && box[at] + box[long] + NEAR > edge)).length;
     const ends = near.flatMap((box) => [FREE, NEAR].flatMap((by) => [box[at] - by, box[at] + box[long] + by])).flatMap((end) => [end, end - seen]);
-    const held = kept.filter((one) => one && this._holds(one));
-    const isGood = (from) => Math.abs(from - start) <= REACH && from >= Math.min(start, -REACH) && from + seen <= Math.max(start + seen, drawing[long] + MARGIN) && held.every((one) => this._holds(one, { ...view, [at]: from }));
+    const held = kept.filter((one) => one && this.holds(one));
+    const isGood = (from) => Math.abs(from - start) <= REACH && from >= Math.min(start, -REACH) && from + seen <= Math.max(start + seen, drawing[long] + MARGIN) && held.every((one) => this.holds(one, { ...view, [at]: from }));
     // Rather further than above the drawing.
     const far = (from) => Math.abs(from - start) + (from < -MARGIN ? REACH : 0);
     const places = ends.filter(isGood).sort((a, b) => far(a) - far(b));
@@ -91,7 +91,7 @@ export class Camera {
   }
 
   /** Whether all of something is in sight, or would be from another place on. */
-  _holds(box, { x, y, zoom } = this.view) {
+  holds(box, { x, y, zoom } = this.view) {
     const { width, height } = this.size;
     return box.x >= x && box.x + box.width <= x + width / zoom && box.y >= y && box.y + box.height <= y + height / zoom;
   }

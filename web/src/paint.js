@@ -6,7 +6,7 @@ import { LABEL, TITLE, callOf, groupMark, hasMeeting, hasStrip, linesOf, stripOf
 import { columnsOf, strip } from "./strip.js";
 import { fitted, widthOf } from "./text.js";
 import { severityColor } from "./theme.js";
-import { boxWords, flowWords, meetingWords, seedWords, severitySign, sizeWords, told, wallWords } from "./words.js";
+import { boxWords, flowWords, meetingWords, seedWords, severitySign, sizeWords, told, toldSize, wallWords } from "./words.js";
 
 /** Zoom below which the numbers on lines would only be noise. */
 const LABELS_FROM = 0.6;
@@ -206,7 +206,7 @@ export class Painter {
     const shown = scene.shown.of(box);
     if (!shown) return;
     if (hasStrip(model, box)) return this._rounds(box, shown);
-    const value = fitted(told({ ...shown, values: null }), LABEL, 110);
+    const value = fitted(toldSize(shown), LABEL, 110);
     const color = shown.state === "non-finite" ? theme.bad : theme.ink;
     const below = box.y + callOf(model, box).height;
     this._text(value, box.x + box.width - 10, below + 31, { color, align: "right" });
@@ -251,7 +251,7 @@ export class Painter {
   _rounds(box, shown) {
     const { theme } = this.scene;
     const rounds = this._strip(box);
-    const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map((info) => told(info && { ...info, values: null })).filter(Boolean).join(" → ");
+    const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map(toldSize).filter(Boolean).join(" → ");
     const color = rounds.some((info) => info?.state === "non-finite") ? theme.bad : theme.ink;
     const { y, height } = stripOf(this.model, box);
     this._text(fitted(words, LABEL, box.width - 80), box.x + 10, box.y + y + height + 11, { color, face: LABEL });

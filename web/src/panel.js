@@ -5,7 +5,7 @@ import { histogram } from "./histogram.js";
 import { layerSwitch, standing } from "./layers_panel.js";
 import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
 import { apartNumbers, onEachRank, parametersOverRanks } from "./rank_panel.js";
-import { CUT, endNames, groupWords, meetingWords, nodeName, seedWords, severitySign, told, wallWords } from "./words.js";
+import { CUT, endNames, groupWords, meetingWords, nodeName, seedWords, severitySign, told, toldSize, wallWords } from "./words.js";
 
 const MOST_FLOWS = 200;
 const MOST_LEAVES = 100;
@@ -276,7 +276,7 @@ export class Panel {
     const rows = shown.map((node) =>
       node === null
         ? faint("li", `… ${count(sorted.length - MOST_LEAVES)} between …`)
-        : element("li", {}, span("value", told(model.upstream(node), shapeOf(model.shape(node)))), " ", this._link(node)),
+        : element("li", {}, span("value", toldSize(model.upstream(node))), " ", this._link(node)),
     );
     return flows(`${which}, ${model.isSpread ? "furthest apart" : "largest gradient"} first`, rows, rows.length);
   }
@@ -288,7 +288,7 @@ export class Panel {
     const rounds = model.rounds(g);
     const sorted = byNumber(rounds, (round) => -Number(model.arriving(round)?.norm ?? 0));
     const name = (round) => (round.group === undefined ? nodeName(model, round.node) : groupWords(model, round.group).name);
-    const row = (word, round) => element("li", {}, `${word} `, span("value", told(model.arriving(round))), " enters ", element("button", { class: "link", text: name(round), on: { click: () => this.viewer.reveal(round) } }));
+    const row = (word, round) => element("li", {}, `${word} `, span("value", toldSize(model.arriving(round))), " enters ", element("button", { class: "link", text: name(round), on: { click: () => this.viewer.reveal(round) } }));
     const ends = model.isSpread ? ["furthest apart", "least apart"] : ["largest", "smallest"];
     const rows = [["first", rounds[0]], ["last", rounds.at(-1)], [ends[0], sorted[0]], [ends[1], sorted.at(-1)]].map(([word, round]) => row(word, round));
     return flows(`${count(rounds.length)} rounds, in backward order`, rows, rows.length);

@@ -2,7 +2,7 @@
 import { element, faint, span } from "./element.js";
 import { count, number, visible } from "./format.js";
 import { SPREAD, apart, toldApart } from "./ranks.js";
-import { told } from "./words.js";
+import { told, toldSize } from "./words.js";
 
 /** Rows of the list of parameters, beside the leaves of one rank, and where it stands alone. */
 const MOST_ROWS = { one: 12, all: 100 };
@@ -15,7 +15,7 @@ export function onEachRank(viewer, read, name) {
   const parameter = allParameters(model).find((one) => one.name === name);
   const each = parameter ? parameter.each : model.onRanks(read);
   if (each.length < 2 || each.some(([, info]) => !info)) return null;
-  const rows = each.map(([rank, info]) => element("li", {}, span("value", told({ ...info, values: null })), " on ", rankLink(viewer, rank)));
+  const rows = each.map(([rank, info]) => element("li", {}, span("value", toldSize(info)), " on ", rankLink(viewer, rank)));
   return element(
     "section", { class: "flows" },
     element("h3", { text: "‖g‖ on each rank" }),
@@ -53,7 +53,7 @@ function afterWords({ after, whole }) {
 
 /** How far a gradient is apart over ranks, as facts. */
 export function apartNumbers({ state, norm, least, most, nan, inf }) {
-  const end = (pair) => (pair ? `${told({ ...pair[1], values: null })} on rank ${pair[0]}` : "");
+  const end = (pair) => (pair ? `${toldSize(pair[1])} on rank ${pair[0]}` : "");
   return [
     ["smallest ‖g‖", end(least)],
     ["largest ‖g‖", end(most)],

@@ -145,7 +145,7 @@ export class Viewer extends Drawing {
     if (over > 0) this.pan(-over, 0);
   }
 
-  /** The whole, or of what does not fit where it begins, with the worst that the verdict is about; where that is not seen from there, what is most of it. */
+  /** What is most of the whole, if the output is seen with it; else where it begins, if the worst that the verdict is about is seen from there. */
   _home() {
     const group = mainGroup(this.model, this.open);
     // Of a round that is meant the heading says it.
@@ -153,7 +153,9 @@ export class Viewer extends Drawing {
     const [node] = marks.find(([, , , , isRound]) => !isRound) ?? marks[0] ?? [];
     const main = this.boxes.get(`g${group}`)?.open ? `g${group}` : this._rootKey();
     const marked = node === undefined ? null : this.keyOf({ node });
-    if (!this._look("s0", marked, main)) this._look(main, marked);
+    this._look(main, marked);
+    const isSeen = this.camera.holds(this.boxes.get(this._rootKey()));
+    if (!isSeen && !this._look("s0", marked, main)) this._look(main, marked);
     this._choose(null);
     this.code.begin(this.model.templates.contents(group).members);
   }

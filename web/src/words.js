@@ -19,9 +19,12 @@ export function told(info, shape) {
   return info.norm === null ? "?" : number(info.norm);
 }
 
+/** The size of a gradient, also of one whose numbers are few: what stands beside each other is compared. */
+export const toldSize = (info) => told(info && { ...info, values: null });
+
 /** `0.61–0.84`, of what a box stands for, and for how many of them that holds. */
 function toldAmong({ state, span, many, of }) {
-  const ends = [...new Set(span.map((info) => told({ ...info, values: null })))].join("–");
+  const ends = [...new Set(span.map(toldSize))].join("–");
   const what = state === "finite" ? ends : state === "non-finite" ? "✖ not finite" : told({ state });
   return many < of ? `${what} in ${many} of ${of}` : what;
 }
@@ -54,7 +57,7 @@ function toldMeeting(model, box, { skip, cancelled }) {
 }
 
 /** `∂L/∂y`, as what is given for a root is called. */
-export const seedWords = (model, root) => `∂L/∂${shorten(visible(model.data.roots[root].label), 60) || "output"}`;
+export const seedWords = (model, root) => `∂L/∂${shorten(visible(model.data.roots[root].label || model.variable(model.data.roots[root].node)), 60) || "output"}`;
 
 /** `detach train.py:9`, by what and where history was cut. */
 export function wallWords(model, wall) {

@@ -765,6 +765,7 @@ test("what the verdict is about is marked in the innermost box, at its line and 
   assert.equal(new Set(words.map(([, color]) => color)).size, 1);
   assert.equal(await page.locator(".code .line", { hasText: "bent.rsqrt()" }).locator(".guilt").textContent(), " △ grows ×40 in blocks.0");
   assert.equal(await page.locator(".code .guilt", { hasText: "△" }).count(), 1);
+  assert.match(await page.locator(".code .used", { hasText: "norm.scale" }).textContent(), / x\s334\.4 \(320\.8\shere\)$/);
   assert.match(await page.locator("footer").textContent(), /△ worth a look/);
   assert.doesNotMatch(await page.locator("footer").textContent(), /[✖▲]/);
   // Of leaves that have no line of their own those that take them are marked.
