@@ -81,9 +81,9 @@ export class Camera {
     const cuts = (from) => near.filter((box) => [from, from + seen].some((edge) => box[at] - NEAR < edge && box[at] + box[long] + NEAR > edge)).length;
     const ends = near.flatMap((box) => [FREE, NEAR].flatMap((by) => [box[at] - by, box[at] + box[long] + by])).flatMap((end) => [end, end - seen]);
     const held = kept.filter((one) => one && this.holds(one));
-    const isGood = (from) => Math.abs(from - start) <= REACH && from >= Math.min(start, -REACH) && from + seen <= Math.max(start + seen, drawing[long] + MARGIN) && held.every((one) => this.holds(one, { ...view, [at]: from }));
-    // Rather further than above the drawing.
-    const far = (from) => Math.abs(from - start) + (from < -MARGIN ? REACH : 0);
+    const isGood = (from) => Math.abs(from - start) <= REACH && from >= Math.min(start, -REACH) && from + seen <= Math.max(start + seen, drawing[long] + REACH) && held.every((one) => this.holds(one, { ...view, [at]: from }));
+    // Rather further than beside the drawing.
+    const far = (from) => Math.abs(from - start) + (from < -MARGIN || from + seen > drawing[long] + MARGIN ? REACH : 0);
     const places = ends.filter(isGood).sort((a, b) => far(a) - far(b));
     const best = places.reduce((best, from) => (cuts(from) < cuts(best) ? from : best), start);
     this.view = { ...view, [at]: best };

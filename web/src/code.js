@@ -2,6 +2,7 @@
 import { append } from "./bucket.js";
 import { element, faint, hear, span } from "./element.js";
 import { leavesOf, number, shorten, visible } from "./format.js";
+import { isBad } from "./gradients.js";
 import { font, widthOf } from "./text.js";
 import { ofLeaves } from "./trouble.js";
 import { CUT, inside, severitySign, told, toldSize } from "./words.js";
@@ -262,7 +263,7 @@ function strip(infos, scale) {
   const cells = Math.min(infos.length, CELLS);
   const colors = [...Array(cells).keys()].map((cell) => {
     const shared = infos.slice(Math.floor((infos.length * cell) / cells), Math.floor((infos.length * (cell + 1)) / cells));
-    if (shared.some((info) => info?.state === "non-finite")) return "var(--bad)";
+    if (shared.some(isBad)) return "var(--bad)";
     const norm = shared.map((info) => info?.norm ?? null).reduce((a, b) => (Number(b) > Number(a) || a === null ? b : a), null);
     return (norm !== null && scale.color(norm)) || "transparent";
   });

@@ -120,7 +120,7 @@ export class Drawing {
     const { above, model } = this;
     const root = this.boxes.get(this._rootKey());
     above.hidden = !root || root.y + root.height > this.view.y;
-    if (!above.hidden) above.textContent = `↑ ${inShort(model, { seed: 0 }).join(" ")}`;
+    if (!above.hidden) above.title = `${inShort(model, { seed: 0 }).join(" ")}, to output (Home)`;
   }
 
   scene() {

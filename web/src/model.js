@@ -399,6 +399,11 @@ export class Model {
     return combine(this._entered(this._calledBy({ group }).group).map(([node, output, outside]) => (outside ? this.flowingIn(pass, outside) : this.upstreamIn(pass, node, output))));
   }
 
+  /** At how many places gradients enter a group. */
+  entrances(group) {
+    return this.pass ? this._entered(this._calledBy({ group }).group).length : 0;
+  }
+
   _entered(group) {
     if (!this._places.has(group)) this._places.set(group, placesEntered(this, group));
     return this._places.get(group);

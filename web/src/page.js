@@ -18,7 +18,7 @@ export function buildPage(viewer) {
   const said = element("div", { class: "said", "aria-live": "polite" });
   const aside = element("aside", { "aria-label": "Details" });
   const legend = element("div", { class: "legend" });
-  const above = element("button", { class: "above", hidden: "", title: "to output (Home)", on: { click: () => viewer.goHome() } });
+  const above = element("button", { class: "above", hidden: "", text: "↑ output", on: { click: () => viewer.goHome() } });
   const passes = passSwitch(viewer);
   const ranks = rankSwitch(viewer);
   const troubles = troubleButtons(viewer);

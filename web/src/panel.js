@@ -1,5 +1,5 @@
 // The side panel: everything known of one node, group, or of the whole report.  Text only, never markup.
-import { element, faint, span } from "./element.js";
+import { element, faint, link, span } from "./element.js";
 import { count, harmless, leavesOf, lookup, number, plural, shapeOf, targetName, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
 import { layerSwitch, standing } from "./layers_panel.js";
@@ -253,7 +253,7 @@ export class Panel {
   }
 
   _link(node, text = nodeName(this.model, node)) {
-    return element("button", { class: "link", on: { click: () => this.viewer.reveal({ node }) } }, ...inParts(text));
+    return link("", () => this.viewer.reveal({ node }), ...inParts(text));
   }
 
   _accumulated(node) {
@@ -288,7 +288,7 @@ export class Panel {
     const rounds = model.rounds(g);
     const sorted = byNumber(rounds, (round) => -Number(model.arriving(round)?.norm ?? 0));
     const name = (round) => (round.group === undefined ? nodeName(model, round.node) : groupWords(model, round.group).name);
-    const row = (word, round) => element("li", {}, `${word} `, span("value", toldSize(model.arriving(round))), " enters ", element("button", { class: "link", text: name(round), on: { click: () => this.viewer.reveal(round) } }));
+    const row = (word, round) => element("li", {}, `${word} `, span("value", toldSize(model.arriving(round))), " enters ", link(name(round), () => this.viewer.reveal(round)));
     const ends = model.isSpread ? ["furthest apart", "least apart"] : ["largest", "smallest"];
     const rows = [["first", rounds[0]], ["last", rounds.at(-1)], [ends[0], sorted[0]], [ends[1], sorted.at(-1)]].map(([word, round]) => row(word, round));
     return flows(`${count(rounds.length)} rounds, in backward order`, rows, rows.length);

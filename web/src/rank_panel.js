@@ -1,6 +1,7 @@
 // What the side panel says of ranks: one gradient on each, and all parameters beside each other.
-import { element, faint, span } from "./element.js";
+import { element, faint, link, span } from "./element.js";
 import { count, number, visible } from "./format.js";
+import { STATES } from "./model.js";
 import { SPREAD, apart, toldApart } from "./ranks.js";
 import { told, toldSize } from "./words.js";
 
@@ -28,7 +29,7 @@ export function onEachRank(viewer, read, name) {
 function rankLink(viewer, rank) {
   const { model } = viewer;
   if (!model.ranks.of(rank) || model.rank === rank) return `rank ${rank}${model.rank === rank ? " (shown)" : ""}`;
-  return element("button", { class: "link", text: `rank ${rank}`, on: { click: () => viewer.choosePass(model.passNumber, rank) } });
+  return link(`rank ${rank}`, () => viewer.choosePass(model.passNumber, rank));
 }
 
 /** What was told of every parameter for the first call; for later ones what the graph says. */
@@ -40,7 +41,6 @@ function allParameters(model) {
   return model.data.leaves.node.map((node) => ({ name: model.names(node)[0], each: model.onRanks((pass) => model.upstreamIn(pass, node)), odd: "", after: "" }));
 }
 
-const STATES = ["not reached", "none", "zero", "finite", "non-finite"];
 
 const decoded = ([rank, state, norm, nan, inf]) => [rank, { state: STATES[state], norm, nan, inf, values: null, absmax: null, dtype: "" }];
 
@@ -85,7 +85,7 @@ export function parametersOverRanks(viewer) {
 
 function row(viewer, { name, info, odd, after }, nodes) {
   const node = nodes.get(name);
-  const title = node === undefined ? visible(name) : element("button", { class: "link", text: visible(name), on: { click: () => viewer.reveal({ node }) } });
+  const title = node === undefined ? visible(name) : link(visible(name), () => viewer.reveal({ node }));
   return element(
     "li", {},
     span("value", toldApart(info, told)), " ", title,

@@ -1,5 +1,6 @@
 // What boxes and lines are called, and what is said of a gradient.  The same words on the canvas, in the panel and in the list.
 import { count, leavesOf, number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
+import { isBad } from "./gradients.js";
 import { ROUNDS, isCarried, isPort } from "./level.js";
 import { toldApart } from "./ranks.js";
 
@@ -12,7 +13,7 @@ export function told(info, shape) {
   if (info.words !== undefined) return info.words;
   if (info.span) return toldAmong(info);
   if (info.each) return toldApart(info, told);
-  if (info.state === "non-finite") return `✖ ${[info.nan && `${info.nan} NaN`, info.inf && `${info.inf} Inf`].filter(Boolean).join(" ")}`;
+  if (isBad(info)) return `✖ ${[info.nan && `${info.nan} NaN`, info.inf && `${info.inf} Inf`].filter(Boolean).join(" ")}`;
   if (info.state === "zero") return "0";
   if (info.state !== "finite") return info.state === "none" ? "no grad" : "not reached";
   if (info.values && info.values.length <= FEW) return tensor(info.values, shape ?? (info.values.length > 1 ? [info.values.length] : []));
@@ -38,6 +39,24 @@ export function meetingWords(model, box) {
   return (met.words ??= toldMeeting(model, box, met));
 }
 
+/** A module of so many parts is told by a strip of them, as a repeat is; and so is one of so many parts of one class. */
+const [MANY_PARTS, FEW_EQUAL] = [10, 3];
+
+/** Whether a closed group shows its rounds: a repeat, a part of a long one, or a module of many parts, or of parts of one class. */
+export function hasRounds(model, group) {
+  if (["repeat", "part"].includes(model.group(group).kind)) return true;
+  const rounds = model.rounds(group);
+  if (rounds[0]?.group === undefined) return false;
+  const types = new Set(rounds.map((round) => model.group(round.group).type));
+  return rounds.length >= MANY_PARTS || (rounds.length >= FEW_EQUAL && types.size === 1 && !types.has(""));
+}
+
+/** `√Σ‖g‖² of 4 gradients`, of which the size of a closed group is, where they enter it at several places; else "". */
+export function apartWords(model, { group, bars }) {
+  const many = group === undefined || bars || model.group(group).kind === "leaves" || hasRounds(model, group) ? 0 : model.entrances(group);
+  return many > 1 ? `√Σ‖g‖² of ${plural(many, "gradient")}` : "";
+}
+
 function toldMeeting(model, box, { skip, cancelled }) {
   const isOne = skip.length === 1;
   const [skips, lost] = [skip, cancelled].map((shares) => shares.filter((share) => share !== undefined).sort((a, b) => a - b));
@@ -53,7 +72,7 @@ function toldMeeting(model, box, { skip, cancelled }) {
     const many = isOne && node !== null && model.incoming(node).filter((edge) => model.strength(edge)).length + model.data.roots.filter((root) => root.node === node).length;
     words.push(many ? `${count(many)} gradients cancel ${share}` : `cancels up to ${share}`);
   }
-  return words.join(" · ");
+  return [...words, apartWords(model, box)].filter(Boolean).join(" · ");
 }
 
 /** `∂L/∂y`, as what is given for a root is called. */
@@ -175,7 +194,7 @@ export const CUT = "history cut here";
 export function inShort(model, box) {
   if (box.wall !== undefined) return [wallWords(model, box.wall), CUT];
   const gradient = !model.pass ? "" : box.edges ? sizeWords(model.flowing(box)) : box.seed === undefined ? sizeWords(model.arriving(box)) : told(model.seed(box.seed));
-  if (box.edges) return [endNames(model, box).join(" → "), gradient, plural(box.edges.length + box.seeds.length, "edge")];
+  if (box.edges) return [endNames(model, box).join(" → "), gradient, moreWords(model, box)[0] ?? "1 edge", ...(model.isSum(box) || edgesOf(box) < 2 ? [] : ["the norm of all as one vector"])];
   if (box.seed !== undefined) return [seedWords(model, box.seed), gradient];
   if (box.group !== undefined) {
     const { name, times, size } = boxWords(model, box);

@@ -762,6 +762,7 @@ test("what the verdict is about is marked in the innermost box, at its line and 
   await drawn();
   const words = await told();
   assert.deepEqual(words.map(([, , text]) => text), ["△", "· grows ×40 in blocks.0"]);
+  assert.match(await savedSvg(page), />blocks\.11<[^]*>blocks\.0</);
   assert.equal(new Set(words.map(([, color]) => color)).size, 1);
   assert.equal(await page.locator(".code .line", { hasText: "bent.rsqrt()" }).locator(".guilt").textContent(), " △ grows ×40 in blocks.0");
   assert.equal(await page.locator(".code .guilt", { hasText: "△" }).count(), 1);
