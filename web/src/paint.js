@@ -7,7 +7,7 @@ import { LABEL, TITLE, callOf, endsOf, groupMark, hasMeeting, hasStrip, linesOf,
 import { columnsOf, fillRect, strip } from "./strip.js";
 import { fitted, widthOf } from "./text.js";
 import { severityColor } from "./theme.js";
-import { boxWords, flowWords, meetingWords, seedWords, severitySign, sizeWords, told, toldSize, wallWords } from "./words.js";
+import { bothWords, boxWords, flowWords, meetingWords, seedWords, severitySign, sizeWords, told, toldSize, wallWords } from "./words.js";
 
 /** Zoom below which the numbers on lines would only be noise. */
 const LABELS_FROM = 0.6;
@@ -348,7 +348,8 @@ export class Painter {
     if (box.bars) this._strip(box);
     if (hasMeeting(model, box)) this._meeting(box, box.y + (label ? 55 : 41), middle, "center");
     const size = sizeWords(info);
-    const both = [shape, size].filter(Boolean).join("   ");
+    const isOfBoth = model.isPair && !box.bars && !/^only/.test(size);
+    const both = (isOfBoth ? [bothWords(model, box), info?.words] : [shape, size]).filter(Boolean).join("   ");
     line(box.bars && widthOf(both, LABEL) > room ? size : both, box.y + (label ? 41 : 27), LABEL, isBad(info) ? theme.bad : theme.faint);
   }
 

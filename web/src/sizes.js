@@ -86,7 +86,7 @@ export const sizeOf = (model) => (box) => {
     return { width, least: marked && title, height: height + (called ? WORDS : 0) + (meets ? WORDS : 0) + (height > CLOSED.height ? taller(model, 20) : 0) };
   }
   const { title, label, shape } = linesOf(model, box);
-  const size = model.isSpread || box.bars ? "‖g‖ 0.0001234 … 0.0001234" : "‖g‖ 0.0001234";
+  const size = model.isSpread || box.bars ? "‖g‖ 0.0001234 … 0.0001234" : model.isPair ? "A 0.0001234 · B 0.1234  ≥12.3%" : "‖g‖ 0.0001234";
   const width = Math.max(widthOf(title, TITLE), widthOf(label, LABEL), widthOf(`${shape}   ${size}`, LABEL), meets ? widthOf(MEETING, LABEL) : 0);
   return { width: Math.ceil(Math.min(width, WIDEST)) + 24, height: (label ? 52 : 38) + (meets ? WORDS + (box.bars ? SHARES : 0) : 0) + (box.bars ? BARS + taller(model, BARS) + 6 : 0) };
 };

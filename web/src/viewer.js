@@ -1,6 +1,6 @@
 // What is open and selected, and what changes that.  The parts of the page around it only call its methods.
 import { read, stateOf, written } from "./address.js";
-import { MARGIN } from "./camera.js";
+import { MARGIN, READABLE } from "./camera.js";
 import { Drawing } from "./drawing.js";
 import { forgetListeners, hear, pause } from "./element.js";
 import { plural } from "./format.js";
@@ -65,6 +65,7 @@ export class Viewer extends Drawing {
         for (const repeat of this.open) if (this.model.once.has(repeat)) this.model.templates.single(this.open, repeat, null);
         this._arrange();
         this._makeRoom();
+        this.view.zoom = READABLE;
         this._look(this.keyOf(thing));
         this.select(null); // for the panel tells of the whole comparison
       }

@@ -190,10 +190,13 @@ export function markWords(model, box) {
 
 export const CUT = "history cut here";
 
+/** `‖g‖ A 0.5606 · B 0.6026` of the sides of a comparison; else `‖g‖ 0.5606`. */
+export const bothWords = (model, box) => (model.isPair && !box.each ? `‖g‖ ${model.data.passes.map((pass, i) => `${"AB"[i]} ${toldSize(model.arrivingIn(pass, box))}`).join(" · ")}` : sizeWords(model.arriving(box)));
+
 /** A box or line in a few lines, the first of which is its name. */
 export function inShort(model, box) {
   if (box.wall !== undefined) return [wallWords(model, box.wall), CUT];
-  const gradient = !model.pass ? "" : box.edges ? sizeWords(model.flowing(box)) : box.seed === undefined ? sizeWords(model.arriving(box)) : told(model.seed(box.seed));
+  const gradient = !model.pass ? "" : box.edges ? sizeWords(model.flowing(box)) : box.seed === undefined ? bothWords(model, box) : told(model.seed(box.seed));
   if (box.edges) return [endNames(model, box).join(" → "), gradient, moreWords(model, box)[0] ?? "1 edge", ...(model.isSum(box) || edgesOf(box) < 2 ? [] : ["the norm of all as one vector"])];
   if (box.seed !== undefined) return [seedWords(model, box.seed), gradient];
   if (box.group !== undefined) {
