@@ -13,8 +13,8 @@ const [LEAST, WIDEST] = [60, 150];
 const HEAD = /^\s*(async +)?def /;
 /** Blanks before a line below which what does not fit beside it goes on. */
 const DEEPEST = 8;
-/** Colours of a strip that fit below a number, leaves that are named at a line, and signs of a name. */
-const [CELLS, NAMED, NAME] = [24, 6, 34];
+/** Colours of a strip that fit below a number, leaves that are named at a line, and signs of a name and of a short one. */
+const [CELLS, NAMED, NAME, SHORT] = [24, 6, 34, 20];
 /** A window that has room for it beside the graph and the facts. */
 const ROOM = "(min-width: 1160px)";
 /** More lines would only be slow. */
@@ -175,7 +175,8 @@ export class Code {
   /** Each leaf with what it gets; of many those that have one place in every layer, or how many they are. */
   _leaves(leaves, place) {
     const { model } = this;
-    const got = (each) => `\u00a0${toldSize(model.arriving(each[1] ? { each } : each[0]))}${this._here(each, place)}`;
+    // A short name and its number stay together.
+    const got = (each, name) => `${name}${name.length > SHORT ? " " : "\u00a0"}${toldSize(model.arriving(each[1] ? { each } : each[0]))}${this._here(each, place)}`;
     const alike = new Map();
     const named = leaves.map((leaf) => {
       const node = model.data.leaves.node[leaf];
@@ -184,8 +185,8 @@ export class Code {
       return [name, [{ node }]];
     });
     const shown = [...alike.values()].some((each) => each.length > 2) ? [...alike] : named;
-    if (shown.length > NAMED) return leavesOf(leaves.length) + got(named.flatMap(([, each]) => each));
-    return shown.map(([name, each]) => (each[1] ? `${ending(name.replace(/.*\*\.(?=.*\.)/, ""))}\u00a0×${each.length}${got(each)}` : ending(name) + got(each))).join(", ");
+    if (shown.length > NAMED) return got(named.flatMap(([, each]) => each), leavesOf(leaves.length));
+    return shown.map(([name, each]) => got(each, each[1] ? `${ending(name.replace(/.*\*\.(?=.*\.)/, ""))}\u00a0×${each.length}` : ending(name))).join(", ");
   }
 
   /** ` (0.559 here)`, what leaves get at a line, where each of them gets one gradient there, and more elsewhere. */

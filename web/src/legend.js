@@ -59,7 +59,7 @@ export class Legend {
       step.style.height = `${Math.round(4 + (9 * (i + 1)) / length)}px`;
       return step;
     });
-    this.track = element("span", { class: "steps", title: "drag to move the range, double-click to reset" }, ...steps);
+    this.track = element("span", { class: "steps", title: `${this.scale.meaning}; drag to move the range, double-click to reset` }, ...steps);
     this.track.addEventListener("pointerdown", (event) => this._drag(event, ["from", "to"]));
     this.track.addEventListener("dblclick", () => this._set(this.first.from, this.first.to));
     this.ends = { from: this._end("from", "smallest gradient with a colour of its own"), to: this._end("to", "largest gradient with a colour of its own") };

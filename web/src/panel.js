@@ -278,7 +278,7 @@ export class Panel {
         ? faint("li", `… ${count(sorted.length - MOST_LEAVES)} between …`)
         : element("li", {}, span("value", toldSize(model.upstream(node))), " ", this._link(node)),
     );
-    return flows(`${which}, ${model.isSpread ? "furthest apart" : "largest gradient"} first`, rows, rows.length);
+    return flows(`${which}, ${model.isSpread ? "furthest apart" : "largest ‖g‖"} first`, rows, rows.length);
   }
 
   /** Where the rounds of a repeat get most and least. */
