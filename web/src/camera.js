@@ -1,4 +1,7 @@
 // What part of the drawing is in sight: a corner and a zoom.
+import { HALF } from "./labels.js";
+import { HEAD } from "./sizes.js";
+
 /** Below this zoom nothing can be read with ease, so nothing is shown so small at first. */
 export const READABLE = 1;
 export const LARGEST = 1.7;
@@ -6,8 +9,8 @@ export const MARGIN = 24;
 /** How much more than an open group is shown of its height. */
 const AROUND = 1.5;
 const [FURTHEST, NEAREST] = [0.02, 4];
-/** How far a first look moves, and by how much it goes back at a time, so that no box is cut; and what it leaves free beside them. */
-const [REACH, BACK, FREE] = [72, 0.94, 8];
+/** How far a first look moves, and by how much it goes back at a time, so that no box is cut; what it leaves free beside them, and what looks cut if it is that near. */
+const [REACH, BACK, FREE, NEAR] = [72, 0.94, 8, 3];
 /** What costs more than boxes that are cut: that something is only in sight beside what was to be looked at. */
 const AWAY = 100;
 
@@ -32,50 +35,65 @@ export class Camera {
     this.centre(drawing.width / 2, drawing.height / 2, zoom);
   }
 
-  /** A box, and the whole drawing where that can be read; with a part of it that must be seen, and so that few boxes are cut, as far as that can be. */
-  lookAt(box, drawing, part = null) {
-    if (this.fitting(drawing) >= READABLE) return this.fit(drawing);
+  /**
+   * A box, and the whole drawing where that can be read; with a part of it that must be seen, and so that few boxes are cut, as far as that can be.
+   * @param across what is to be seen from side to side, if not the box
+   * @returns whether the part is in sight without a move from the box
+   */
+  lookAt(box, drawing, part = null, across = box) {
+    if (this.fitting(drawing) >= READABLE) {
+      this.fit(drawing);
+      return true;
+    }
     // An open group with something of what is around it.
     const inside = box.open ? this.fitting({ width: box.width, height: box.height * AROUND }) : this.view.zoom;
     let best = { cost: Infinity };
     let [zoom, before] = [Math.max(Math.min(inside, LARGEST), READABLE), 0];
     while (best.cost && zoom !== before) {
-      const cost = this._lookNear(box, drawing, part, zoom);
+      const cost = this._lookNear(box, drawing, part, zoom, across);
       if (cost < best.cost) best = { cost, view: this.view };
       [zoom, before] = [Math.max(zoom * BACK, READABLE), zoom];
     }
     this.view = best.view;
+    return best.cost < AWAY;
   }
 
   /** How bad what is seen then is. */
-  _lookNear(box, drawing, part, zoom) {
+  _lookNear(box, drawing, part, zoom, across) {
     const { width, height } = this.size;
     if (box.open) this._lookInto(box, drawing, zoom);
-    else this._place(box.x + box.width / 2 - width / zoom / 2, box.y - height / zoom / 3, zoom, drawing);
-    const isAway = part && !this._holds(part);
+    else this._place(across.x + across.width / 2 - width / zoom / 2, box.y - height / zoom / 3, zoom, drawing);
+    const isAway = part && !this.holds(part);
     if (isAway) this.keepInSight(part, FREE);
-    return this._settle([part, box, { ...box, height: FREE }], drawing) + (isAway ? AWAY : 0);
+    const kept = [part, box, { ...box, height: FREE }];
+    this._settle(kept, drawing, "x", "width");
+    return this._settle(kept, drawing) + (isAway ? AWAY : 0);
   }
 
-  /** Move up or down to where fewest boxes are cut, and these stay in sight that are; returns how many are cut then. */
-  _settle(kept, { boxes, height: whole }) {
-    const { x, y, zoom } = this.view;
-    const [width, height] = Object.values(this.size).map((pixels) => pixels / zoom);
-    const near = boxes.filter((box) => !box.open && box.x < x + width && box.x + box.width > x && box.y < y + height + REACH && box.y + box.height > y - REACH);
-    const cuts = (top) => near.filter((box) => [top, top + height].some((edge) => box.y < edge && box.y + box.height > edge)).length;
-    const ends = near.flatMap((box) => [box.y - FREE, box.y + box.height + FREE]).flatMap((end) => [end, end - height]);
-    const held = kept.filter((one) => one && this._holds(one));
-    const isGood = (top) => Math.abs(top - y) <= REACH && top >= Math.min(y, -MARGIN) && top + height <= Math.max(y + height, whole + MARGIN) && held.every((one) => this._holds(one, top));
-    const tops = ends.filter(isGood).sort((a, b) => Math.abs(a - y) - Math.abs(b - y));
-    const best = tops.reduce((best, top) => (cuts(top) < cuts(best) ? top : best), y);
-    this.view = { x, y: best, zoom };
+  /** Move up or down, or to a side, to where least is cut, and these stay in sight that are; returns how much is cut then. */
+  _settle(kept, drawing, at = "y", long = "height") {
+    const { size, view } = this;
+    const [start, seen] = [view[at], size[long] / view.zoom];
+    const words = drawing.bundles.filter(({ label }) => label).map(({ label, room }) => ({ x: label.x - (label.isLeft ? room : 0), y: label.y - HALF, width: room, height: 2 * HALF }));
+    const heads = drawing.boxes.map((box) => (box.open ? { ...box, height: HEAD, width: at === "x" ? 0 : box.width } : box));
+    const around = { view: { ...view, [at]: start - REACH }, size: { ...size, [long]: size[long] + 2 * REACH * view.zoom } };
+    const near = [...heads, ...words].filter((box) => this.sees(box, around));
+    const cuts = (from) => near.filter((box) => [from, from + seen].some((edge) => box[at] - NEAR < edge && box[at] + box[long] + NEAR > edge)).length;
+    const ends = near.flatMap((box) => [FREE, NEAR].flatMap((by) => [box[at] - by, box[at] + box[long] + by])).flatMap((end) => [end, end - seen]);
+    const held = kept.filter((one) => one && this.holds(one));
+    const isGood = (from) => Math.abs(from - start) <= REACH && from >= Math.min(start, -REACH) && from + seen <= Math.max(start + seen, drawing[long] + REACH) && held.every((one) => this.holds(one, { ...view, [at]: from }));
+    // Rather further than beside the drawing.
+    const far = (from) => Math.abs(from - start) + (from < -MARGIN || from + seen > drawing[long] + MARGIN ? REACH : 0);
+    const places = ends.filter(isGood).sort((a, b) => far(a) - far(b));
+    const best = places.reduce((best, from) => (cuts(from) < cuts(best) ? from : best), start);
+    this.view = { ...view, [at]: best };
     return cuts(best);
   }
 
-  /** Whether all of something is in sight, or would be from a height on. */
-  _holds(box, top = this.view.y) {
-    const { size, view } = this;
-    return box.x >= view.x && box.x + box.width <= view.x + size.width / view.zoom && box.y >= top && box.y + box.height <= top + size.height / view.zoom;
+  /** Whether all of something is in sight, or would be from another place on. */
+  holds(box, { x, y, zoom } = this.view) {
+    const { width, height } = this.size;
+    return box.x >= x && box.x + box.width <= x + width / zoom && box.y >= y && box.y + box.height <= y + height / zoom;
   }
 
   /** An open group in the middle, or its head where it is too large. */
@@ -131,8 +149,7 @@ export class Camera {
     return { x: this.view.x + x / this.view.zoom, y: this.view.y + y / this.view.zoom };
   }
 
-  sees({ x, y, width, height }) {
-    const { size, view } = this;
+  sees({ x, y, width, height }, { size, view } = this) {
     return x + width >= view.x && x <= view.x + size.width / view.zoom && y + height >= view.y && y <= view.y + size.height / view.zoom;
   }
 }

@@ -1,10 +1,11 @@
 // The program's own source beside the graph: at each line the gradient that arrives at what it made.
 import { append } from "./bucket.js";
-import { element, faint, hear } from "./element.js";
+import { element, faint, hear, span } from "./element.js";
 import { leavesOf, number, shorten, visible } from "./format.js";
+import { isBad } from "./gradients.js";
 import { font, widthOf } from "./text.js";
 import { ofLeaves } from "./trouble.js";
-import { CUT, inside, severitySign, told } from "./words.js";
+import { CUT, inside, severitySign, told, toldSize } from "./words.js";
 
 const FLOW = font(11);
 /** Pixels of the numbers beside the code. */
@@ -12,8 +13,8 @@ const [LEAST, WIDEST] = [60, 150];
 const HEAD = /^\s*(async +)?def /;
 /** Blanks before a line below which what does not fit beside it goes on. */
 const DEEPEST = 8;
-/** Colours of a strip that fit below a number, leaves that are named at a line, and signs of a name. */
-const [CELLS, NAMED, NAME] = [24, 4, 34];
+/** Colours of a strip that fit below a number, leaves that are named at a line, and signs of a name and of a short one. */
+const [CELLS, NAMED, NAME, SHORT] = [24, 6, 34, 20];
 /** A window that has room for it beside the graph and the facts. */
 const ROOM = "(min-width: 1160px)";
 /** More lines would only be slow. */
@@ -81,8 +82,8 @@ export class Code {
     const whole = this.model.strings[text];
     const words = whole.slice(Math.min(margin, whole.search(/\S|$/))).trimEnd();
     const blanks = words.search(/\S|$/);
-    const [flow, guilt, used] = [element("span", { class: "flow" }), element("span", { class: "guilt" }), element("span", { class: "used" })];
-    const parts = [flow, element("span", { class: "at", text: number }), element("span", { class: "text", style: `--in: ${Math.min(blanks, DEEPEST)}` }, element("code", {}, element("span", { class: "in", text: words.slice(0, blanks).replaceAll(" ", "\u00a0") }), ...broken(inside(words.slice(blanks)))), guilt, used)];
+    const [flow, guilt, used] = [span("flow"), span("guilt"), span("used")];
+    const parts = [flow, span("at", number), element("span", { class: "text", style: `--in: ${Math.min(blanks, DEEPEST)}` }, element("code", {}, span("in", words.slice(0, blanks).replaceAll(" ", "\u00a0")), ...broken(inside(words.slice(blanks)))), guilt, used)];
     const said = found.filter(({ location }) => location.line === number).map((finding) => this._finding(finding));
     const place = `${file}:${number}`;
     this.guilts.set(place, guilt);
@@ -130,7 +131,7 @@ export class Code {
       widest = Math.max(widest, widthOf(flow.textContent, FLOW));
       flow.title = told(info);
       flow.style.backgroundImage = strip(each.map((one) => shown.of(one)), shownScale);
-      used.textContent = model.pass && leaves.length ? ` ●\u00a0${this._leaves(leaves)}` : "";
+      used.textContent = model.pass && leaves.length ? ` ●\u00a0${this._leaves(leaves, place)}` : "";
     }
     // No number is broken, and none takes room from the code that it does not need.
     this.element.style.setProperty("--flow", `${Math.min(Math.max(Math.ceil(widest) + 12, LEAST), WIDEST)}px`);
@@ -172,8 +173,10 @@ export class Code {
   }
 
   /** Each leaf with what it gets; of many those that have one place in every layer, or how many they are. */
-  _leaves(leaves) {
+  _leaves(leaves, place) {
     const { model } = this;
+    // A short name and its number stay together.
+    const got = (each, name) => `${name}${name.length > SHORT ? " " : "\u00a0"}${toldSize(model.arriving(each[1] ? { each } : each[0]))}${this._here(each, place)}`;
     const alike = new Map();
     const named = leaves.map((leaf) => {
       const node = model.data.leaves.node[leaf];
@@ -182,17 +185,41 @@ export class Code {
       return [name, [{ node }]];
     });
     const shown = [...alike.values()].some((each) => each.length > 2) ? [...alike] : named;
-    if (shown.length > NAMED) return `${leavesOf(leaves.length)} ${told(model.arriving({ each: named.flatMap(([, each]) => each) }))}`;
-    return shown.map(([name, each]) => (each[1] ? `${ending(name.replace(/.*\*\.(?=.*\.)/, ""))}\u00a0×${each.length}\u00a0${told(model.arriving({ each }))}` : `${ending(name)}\u00a0${told(model.upstream(each[0].node))}`)).join(", ");
+    if (shown.length > NAMED) return got(named.flatMap(([, each]) => each), leavesOf(leaves.length));
+    return shown.map(([name, each]) => got(each, each[1] ? `${ending(name.replace(/.*\*\.(?=.*\.)/, ""))}\u00a0×${each.length}` : ending(name))).join(", ");
   }
 
-  /** Begin with the function that made the first of these nodes, or so far below that the worst line is in sight. */
+  /** ` (0.559 here)`, what leaves get at a line, where each of them gets one gradient there, and more elsewhere. */
+  _here(leaves, place) {
+    const { model } = this;
+    const nodes = leaves.map(({ node }) => node);
+    const all = nodes.flatMap((node) => model.incoming(node)).filter((edge) => model.onEdge(edge).state !== "not reached");
+    const here = all.filter((edge) => this._place(model.source[edge]) === place).map((edge) => ({ edges: [edge], seeds: [] }));
+    const isChanged = nodes.some((node) => model.rootNodes.has(node) || model.passes.some(({ altered }) => altered.includes(node)));
+    if (here.length !== nodes.length || here.length === all.length || isChanged) return "";
+    return ` (${toldSize(model.flowing(here[1] ? { each: here } : here[0]))} here)`.replaceAll(" ", "\u00a0").replace("\u00a0", " ");
+  }
+
+  /** Begin with the head of the function that made the first of these nodes, or of one from which on the worst line is in sight. */
   begin(nodes = this.nodes) {
     this.nodes = nodes;
-    let row = nodes?.map((node) => this.at.get(this._place(node))).find(Boolean);
-    while (row && row.tagName !== "H2") row = row.previousElementSibling;
-    if (row) this.element.scrollTop = row.offsetTop;
-    intoSight(this.at.get(this.bad?.keys().next().value));
+    const { element } = this;
+    const { style, clientHeight } = element;
+    const headOf = (row) => {
+      while (row && row.tagName !== "H2") row = row.previousElementSibling;
+      return row;
+    };
+    // Headings that stick are elsewhere while it is scrolled.
+    element.scrollTop = 0;
+    style.paddingBottom = "";
+    const worst = this.at.get(this.bad?.keys().next().value);
+    const isGood = (head) => head && (!worst || (head.offsetTop < worst.offsetTop && worst.offsetTop + worst.offsetHeight < head.offsetTop + clientHeight));
+    const head = [headOf(nodes?.map((node) => this.at.get(this._place(node))).find(Boolean)), ...element.querySelectorAll("h2")].find(isGood);
+    if (!head) return intoSight(worst);
+    if (element.scrollHeight <= clientHeight) return;
+    // The last functions need room below.
+    style.paddingBottom = `${Math.max(head.offsetTop + clientHeight - element.scrollHeight, 0) + 14}px`;
+    element.scrollTop = head.offsetTop;
   }
 
   /** Mark the lines that made what is selected, and bring the first into sight. */
@@ -225,7 +252,7 @@ const placeOf = (origin) => `${origin?.file}:${origin?.line}`;
 
 /** What fits beside a line: of several the smallest and the largest in three digits, or how many are not finite. */
 function short(info) {
-  if (!info?.span) return told(info?.values?.length > 1 ? { ...info, values: null } : info);
+  if (!info?.span) return toldSize(info);
   if (!["finite", "non-finite"].includes(info.state)) return told(info);
   const { state, span, many, of } = info;
   const ends = [...new Set(span.map(({ norm }) => number(Number(Number(norm).toPrecision(3)))))].join("–");
@@ -237,7 +264,7 @@ function strip(infos, scale) {
   const cells = Math.min(infos.length, CELLS);
   const colors = [...Array(cells).keys()].map((cell) => {
     const shared = infos.slice(Math.floor((infos.length * cell) / cells), Math.floor((infos.length * (cell + 1)) / cells));
-    if (shared.some((info) => info?.state === "non-finite")) return "var(--bad)";
+    if (shared.some(isBad)) return "var(--bad)";
     const norm = shared.map((info) => info?.norm ?? null).reduce((a, b) => (Number(b) > Number(a) || a === null ? b : a), null);
     return (norm !== null && scale.color(norm)) || "transparent";
   });

@@ -120,7 +120,7 @@ export class Drawing {
     const { above, model } = this;
     const root = this.boxes.get(this._rootKey());
     above.hidden = !root || root.y + root.height > this.view.y;
-    if (!above.hidden) above.textContent = `↑ ${inShort(model, { seed: 0 }).join(" ")}`;
+    if (!above.hidden) above.title = `${inShort(model, { seed: 0 }).join(" ")}, to output (Home)`;
   }
 
   scene() {
@@ -143,12 +143,13 @@ export class Drawing {
 
   // ------------------------------------------------------------------ what is in sight
 
-  /** Bring a box into sight, and the whole drawing where that can be read; with one that is marked, and what leaves it. */
-  _look(key, marked = null) {
+  /** Bring a box into sight, and the whole drawing where that can be read; with one that is marked, and what leaves it, and one from side to side. */
+  _look(key, marked = null, across = key) {
     const box = this.boxes.get(key);
-    if (!box) return;
-    this.camera.lookAt(box, this.drawing, marked && this._withNumbers(marked));
-    this.placed = { key, marked, ...this.view };
+    if (!box) return false;
+    const isSeen = this.camera.lookAt(box, this.drawing, marked && this._withNumbers(marked), this.boxes.get(across));
+    this.placed = { key, marked, across, ...this.view };
+    return isSeen;
   }
 
   /** The place of a box and of the numbers beside the lines that leave it. */
@@ -160,8 +161,13 @@ export class Drawing {
 
   /** A frame in another page gets its size late; who has not moved since sees what was meant. */
   _resized() {
-    if (this.isAsPlaced) this._look(this.placed.key, this.placed.marked);
+    if (this.isAsPlaced) this._lookAgain();
     if (String(Object.values(this.camera.size)) !== this.painted) this.draw();
+  }
+
+  _lookAgain() {
+    const { key, marked, across } = this.placed;
+    this._look(key, marked, across);
   }
 
   /** Whether nobody has moved what was brought into sight. */

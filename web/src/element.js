@@ -12,6 +12,18 @@ export function element(tag, options = {}, ...children) {
   return made;
 }
 
+/** Words, by a class what they are. */
+export const span = (name, text, ...children) => element("span", { class: name, text }, ...children);
+
+/** Words that lead somewhere. */
+export const link = (text, click, ...children) => element("button", { class: "link", text, on: { click } }, ...children);
+
+/** An event that means nothing to anybody else. */
+export function taken(event) {
+  event.preventDefault();
+  event.stopPropagation();
+}
+
 /** Words beside what matters more. */
 export const faint = (tag, text) => element(tag, { class: "faint", text });
 

@@ -1,5 +1,5 @@
 // The search field and the list below it.
-import { element, faint } from "./element.js";
+import { element, faint, span } from "./element.js";
 import { plural } from "./format.js";
 import { Search } from "./search.js";
 
@@ -40,7 +40,7 @@ export class Finder {
     const rows = found.map((entry, i) => {
       // Before the field loses the focus, which hides the list.
       const mousedown = () => this._take(entry);
-      return element("li", { role: "option", id: `match${i}`, on: { mousedown } }, element("span", { text: entry.shown }), element("span", { class: "kind", text: entry.kind }));
+      return element("li", { role: "option", id: `match${i}`, on: { mousedown } }, element("span", { text: entry.shown }), span("kind", entry.kind));
     });
     if (total > found.length) rows.push(faint("li", `${plural(total, "match", "matches")}, the first ${found.length} shown`));
     if (!total && this.input.value.trim()) rows.push(faint("li", "nothing found"));

@@ -2,6 +2,9 @@
 
 const LOUDEST = ["non-finite", "finite", "zero", "none", "not reached"];
 
+/** Whether a gradient has a NaN or an infinity. */
+export const isBad = (info) => info?.state === "non-finite";
+
 /** Several gradients as one long vector, as reading.py does it; null for none. */
 export function combine(parts) {
   if (parts.length < 2) return parts[0] ?? null;

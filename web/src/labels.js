@@ -1,8 +1,10 @@
 // Places for what stands beside the lines of one level: on no line, on no box, and on no other of them.
 import { FOOT, across } from "./curve.js";
 
-/** Pixels between the middle of a line and what stands beside it, around all else, for lines are up to 11 wide, and half of its height. */
-const [GAP, AWAY, HALF] = [9, 5, 6];
+/** Pixels between the middle of a line and what stands beside it, around all else, for lines are up to 11 wide. */
+const [GAP, AWAY] = [9, 5];
+/** Half of its height. */
+export const HALF = 6;
 /** How far above or below the place that was kept free it may stand. */
 const SHIFTS = [0, 6, -6, 12, -12, 18, -18, 24, -24, 36, -36, 48, -48, 72, -72, 96, -96];
 

@@ -1,5 +1,5 @@
 // What the panel says of a box that stands for the same place in several layers.
-import { element, faint } from "./element.js";
+import { element, faint, link, span } from "./element.js";
 import { plural, visible } from "./format.js";
 import { flows } from "./panel_parts.js";
 import { boxName, boxWords, meetingWords, roundName, told } from "./words.js";
@@ -33,7 +33,7 @@ export function standing(panel, box) {
   const { shown, isOfGradients } = viewer;
   const words = (one) => (isOfGradients ? told(model.arriving(one)) : told(shown.of(one)) || "–");
   const rows = [...box.bars.entries()].filter(([, one]) => one).slice(0, MOST).map(([number, one]) =>
-    element("li", {}, element("span", { class: "value", text: words(one) }), " ", element("button", { class: "link", text: roundName(model, one), on: { click: () => viewer.showBar(box, number) } }), isOfGradients && meetingWords(model, one) ? ` · ${meetingWords(model, one)}` : ""),
+    element("li", {}, span("value", words(one)), " ", link(roundName(model, one), () => viewer.showBar(box, number)), isOfGradients && meetingWords(model, one) ? ` · ${meetingWords(model, one)}` : ""),
   );
   return [
     element("h2", { text: title }),

@@ -1,5 +1,5 @@
 // The colour scale with its two ends, which can be dragged or moved by keys, and the signs of the drawing.
-import { element, faint } from "./element.js";
+import { element, faint, taken } from "./element.js";
 import { severitySign } from "./words.js";
 
 /** Decades that an arrow key moves an end. */
@@ -7,10 +7,10 @@ const STEP = 0.25;
 const NARROWEST = 0.5;
 
 const SIGNS = [
-  ["output", "output"],
-  ["leaf", "leaf"],
-  ["closed", "▸ closed, ▾ open"],
-  ["none", "dashed: no gradient"],
+  ["output", "output", "where backward begins"],
+  ["leaf", "leaf", "a tensor that gets .grad"],
+  ["closed", "▸ closed, ▾ open", "a double-click opens it"],
+  ["none", "no gradient", "none, or only zeros"],
 ];
 
 export class Legend {
@@ -24,9 +24,9 @@ export class Legend {
     this.first = { from: scale.from, to: scale.to };
     this.ends = null;
     const kinds = scale.classes?.map(([words, color]) => classOf(words, color)) ?? [];
-    const parts = scale.known ? [...(scale.steps ? this._scale() : []), ...kinds] : [element("span", { text: "no gradients in this report" })];
+    const parts = scale.known ? (scale.steps ? this._scale() : []) : [element("span", { text: "no gradients in this report" })];
     const { activeElement } = document;
-    this.root.replaceChildren(element("span", { class: "scale" }, this._title(), ...parts), ...[...SIGNS, ...this._alarms()].map(sign));
+    this.root.replaceChildren(element("span", { class: "scale" }, this._title(), ...parts), ...kinds, ...[...SIGNS, ...this._alarms()].map(sign));
     if (activeElement && !activeElement.isConnected) this.choice?.focus();
     if (this.ends) this._update();
   }
@@ -59,11 +59,11 @@ export class Legend {
       step.style.height = `${Math.round(4 + (9 * (i + 1)) / length)}px`;
       return step;
     });
-    this.track = element("span", { class: "steps", title: "drag to move the range, double-click to reset" }, ...steps);
+    this.track = element("span", { class: "steps", title: `${this.scale.meaning}; drag to move the range, double-click to reset` }, ...steps);
     this.track.addEventListener("pointerdown", (event) => this._drag(event, ["from", "to"]));
     this.track.addEventListener("dblclick", () => this._set(this.first.from, this.first.to));
     this.ends = { from: this._end("from", "smallest gradient with a colour of its own"), to: this._end("to", "largest gradient with a colour of its own") };
-    return [this.ends.from, this.track, this.ends.to, faint("span", this.scale.meaning)];
+    return [this.ends.from, this.track, this.ends.to, ...this.scale.meaning.split(/; |(?<=larger), /).map((words) => faint("span", words))];
   }
 
   _end(end, name) {
@@ -89,8 +89,7 @@ export class Legend {
   _key(event, end) {
     const by = { ArrowRight: STEP, ArrowUp: STEP, ArrowLeft: -STEP, ArrowDown: -STEP }[event.key];
     if (by === undefined) return;
-    event.preventDefault();
-    event.stopPropagation();
+    taken(event);
     const { from, to } = this.scale;
     this._set(end === "from" ? from + by : from, end === "to" ? to + by : to);
   }
@@ -104,7 +103,7 @@ export class Legend {
 
   _update() {
     for (const [end, shown] of Object.entries(this.ends)) {
-      const text = this.scale.tell(Number((10 ** this.scale[end]).toPrecision(1)));
+      const text = this.scale.end(end);
       shown.textContent = text;
       shown.setAttribute("aria-valuetext", text);
       shown.setAttribute("aria-valuenow", this.scale[end].toFixed(2));
@@ -112,7 +111,7 @@ export class Legend {
   }
 }
 
-const sign = ([kind, words]) => element("span", { class: "sign" }, element("i", { class: kind }), faint("span", words));
+const sign = ([kind, words, title = null]) => element("span", { class: "sign", title }, element("i", { class: kind }), faint("span", words));
 
 function classOf(words, color) {
   const box = element("i", {});

@@ -347,11 +347,11 @@ export class Model {
     const things = this._bared(box);
     const { passes } = this.ranks?.of(this.rank) ?? this.data;
     if (this.isSpread || passes.length < 2 || passes.length * things.length > MOST_CELLS) return [this.bars(box)];
-    if (!this._grids.has(things)) this._grids.set(things, passes.map((pass) => Array.from(things, (one) => one && this._arrivingIn(pass, one))));
+    if (!this._grids.has(things)) this._grids.set(things, passes.map((pass) => Array.from(things, (one) => one && this.arrivingIn(pass, one))));
     return this._grids.get(things);
   }
 
-  _arrivingIn(pass, { node, group }) {
+  arrivingIn(pass, { node, group }) {
     return node === undefined ? this.enteringIn(pass, group) : this.upstreamIn(pass, node);
   }
 
@@ -397,6 +397,11 @@ export class Model {
 
   enteringIn(pass, group) {
     return combine(this._entered(this._calledBy({ group }).group).map(([node, output, outside]) => (outside ? this.flowingIn(pass, outside) : this.upstreamIn(pass, node, output))));
+  }
+
+  /** At how many places gradients enter a group. */
+  entrances(group) {
+    return this.pass ? this._entered(this._calledBy({ group }).group).length : 0;
   }
 
   _entered(group) {

@@ -1,6 +1,6 @@
 // What is drawn, as a tree of words: for those who do not see the canvas, and whoever prefers a list.
 import { append } from "./bucket.js";
-import { element, faint } from "./element.js";
+import { element, faint, taken } from "./element.js";
 import { count } from "./format.js";
 import { described } from "./words.js";
 
@@ -80,8 +80,7 @@ export class Outline {
       " ": () => this._toggle(box),
     };
     if (!actions[event.key]) return;
-    event.preventDefault();
-    event.stopPropagation();
+    taken(event);
     actions[event.key]();
   }
 

@@ -1,6 +1,6 @@
 // The elements around the canvas.
 import { Code } from "./code.js";
-import { element } from "./element.js";
+import { element, span } from "./element.js";
 import { Finder } from "./finder.js";
 import { count, plural, targetName } from "./format.js";
 import { showHelp } from "./keys.js";
@@ -18,7 +18,7 @@ export function buildPage(viewer) {
   const said = element("div", { class: "said", "aria-live": "polite" });
   const aside = element("aside", { "aria-label": "Details" });
   const legend = element("div", { class: "legend" });
-  const above = element("button", { class: "above", hidden: "", title: "to output (Home)", on: { click: () => viewer.goHome() } });
+  const above = element("button", { class: "above", hidden: "", text: "↑ output", on: { click: () => viewer.goHome() } });
   const passes = passSwitch(viewer);
   const ranks = rankSwitch(viewer);
   const troubles = troubleButtons(viewer);
@@ -31,7 +31,7 @@ export function buildPage(viewer) {
   const parts = [
     element("header", {},
       element("h1", { text: "gradscope" }),
-      element("span", { class: "about faint", text: about(viewer.model) }),
+      span("about faint", about(viewer.model)),
       troubles.element, ranks, passes, code.button, facts,
       element("button", { text: "List", "aria-controls": "list", "aria-pressed": "false", title: "what is drawn, as a list (L)", on: { click: (event) => toggleList(event.currentTarget, list) } }),
       element("button", { text: "Reset", title: "close all, back to the output (Home)", on: { click: () => viewer.closeAll() } }),

@@ -1,12 +1,13 @@
 // Draws what is in sight on a canvas.  Knows nothing of events.
 import { DOWN, FOOT, stretches, trace } from "./curve.js";
+import { isBad } from "./gradients.js";
 import { isCarried, isPort } from "./level.js";
 import { tint } from "./scale.js";
-import { LABEL, TITLE, callOf, groupMark, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
-import { columnsOf, strip } from "./strip.js";
+import { LABEL, TITLE, callOf, endsOf, groupMark, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
+import { columnsOf, fillRect, strip } from "./strip.js";
 import { fitted, widthOf } from "./text.js";
 import { severityColor } from "./theme.js";
-import { boxWords, flowWords, meetingWords, seedWords, severitySign, sizeWords, told, wallWords } from "./words.js";
+import { bothWords, boxWords, flowWords, meetingWords, seedWords, severitySign, sizeWords, told, toldSize, wallWords } from "./words.js";
 
 /** Zoom below which the numbers on lines would only be noise. */
 const LABELS_FROM = 0.6;
@@ -43,8 +44,7 @@ export class Painter {
     const { ratio, size: { width, height }, view: { x, y, zoom } } = scene;
     Object.assign(this, { context, scene });
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.fillStyle = scene.theme.page;
-    context.fillRect(0, 0, width, height);
+    fillRect(context, scene.theme.page, 0, 0, width, height);
     context.setTransform(ratio * zoom, 0, 0, ratio * zoom, -x * zoom * ratio, -y * zoom * ratio);
     this.sight = { left: x, top: y, right: x + width / zoom, bottom: y + height / zoom };
     const boxes = scene.drawing.boxes.filter((box) => this._inSight(box));
@@ -71,8 +71,7 @@ export class Painter {
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
     const ramp = words && steps ? steps : [];
     ramp.forEach((color, i) => {
-      this.context.fillStyle = color;
-      this.context.fillRect(8 + 10 * i, height - 17, 10, 10);
+      fillRect(this.context, color, 8 + 10 * i, height - 17, 10, 10);
     });
     this._text(words, 8 + (ramp.length && 10 * ramp.length + 6), height - 12, { color: theme.ink, halo: theme.page, isFixed: true });
   }
@@ -135,7 +134,11 @@ export class Painter {
     this._text(title, box.x + 9, box.y + 13, { color, face: TITLE });
     this._text(mark, box.x + 9 + marked, box.y + 13, { color, face: TITLE });
     this._text(kind, box.x + 9 + named, box.y + 13, { color: theme.faint, face: LABEL });
-    if (box.bars) this._strip(box);
+    if (box.bars) {
+      this._strip(box);
+      const { y, height } = stripOf(model, box);
+      endsOf(model, box).forEach((words, i) => this._text(words, box.x + (i ? box.width - 10 : 10), box.y + y + height / 2, { color: theme.faint, align: i ? "right" : "left" }));
+    }
     // Bars of which all are long, or all short, are told apart by their range.
     const all = [box.bars ? sizeWords(scene.shown.of(box)) : "", size].filter(Boolean).join(" · ");
     const words = [all, size].find((one) => used + widthOf(one, LABEL) < box.width - 30);
@@ -146,8 +149,7 @@ export class Painter {
 
   /** Below a heading a line that comes in goes on out of sight. */
   _band(x, y, width, color) {
-    this.context.fillStyle = color;
-    this.context.fillRect(x, y + 4, width, 17);
+    fillRect(this.context, color, x, y + 4, width, 17);
   }
 
   // ------------------------------------------------------------------ closed boxes
@@ -186,8 +188,7 @@ export class Painter {
     }
     context.lineWidth = 0.75;
     context.stroke();
-    context.fillStyle = theme.ink;
-    context.fillRect(x, y - 1, width, 2.5);
+    fillRect(context, theme.ink, x, y - 1, width, 2.5);
     this._text(wallWords(model, wall), x + width / 2, y + height - 7, { color: theme.ink, align: "center" });
   }
 
@@ -206,8 +207,8 @@ export class Painter {
     const shown = scene.shown.of(box);
     if (!shown) return;
     if (hasStrip(model, box)) return this._rounds(box, shown);
-    const value = fitted(told({ ...shown, values: null }), LABEL, 110);
-    const color = shown.state === "non-finite" ? theme.bad : theme.ink;
+    const value = fitted(toldSize(shown), LABEL, 110);
+    const color = isBad(shown) ? theme.bad : theme.ink;
     const below = box.y + callOf(model, box).height;
     this._text(value, box.x + box.width - 10, below + 31, { color, align: "right" });
     this._bar(shown, { x: box.x + 10, y: below + 27, width: box.width - 28 - Math.max(widthOf(value, LABEL), 46), height: 8 });
@@ -236,12 +237,10 @@ export class Painter {
 
   _bar(info, { x, y, width, height }) {
     const { context, scene } = this;
-    context.fillStyle = scene.theme.track;
-    context.fillRect(x, y, width, height);
+    fillRect(context, scene.theme.track, x, y, width, height);
     const share = scene.scale.share(info.norm);
     if (share === null) return;
-    context.fillStyle = scene.theme.size ?? scene.scale.color(info.norm);
-    context.fillRect(x, y, Math.max(width * share, 2), height);
+    fillRect(context, scene.theme.size ?? scene.scale.color(info.norm), x, y, Math.max(width * share, 2), height);
     context.strokeStyle = scene.theme.border;
     context.lineWidth = 0.5;
     context.strokeRect(x, y, Math.max(width * share, 2), height);
@@ -251,8 +250,8 @@ export class Painter {
   _rounds(box, shown) {
     const { theme } = this.scene;
     const rounds = this._strip(box);
-    const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map((info) => told(info && { ...info, values: null })).filter(Boolean).join(" → ");
-    const color = rounds.some((info) => info?.state === "non-finite") ? theme.bad : theme.ink;
+    const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map(toldSize).filter(Boolean).join(" → ");
+    const color = rounds.some(isBad) ? theme.bad : theme.ink;
     const { y, height } = stripOf(this.model, box);
     this._text(fitted(words, LABEL, box.width - 80), box.x + 10, box.y + y + height + 11, { color, face: LABEL });
   }
@@ -289,8 +288,7 @@ export class Painter {
       const share = skip[Math.floor((i * skip.length) / columns)];
       if (share === undefined) continue;
       for (const [part, strength] of [[1, 0.2], [share, 0.6]]) {
-        context.fillStyle = tint(theme.teal, theme.card, strength);
-        context.fillRect(box.x + 14 + i * wide, y + 14 - 7 * part, wide - (wide > 3 ? 1 : 0), 7 * part);
+        fillRect(context, tint(theme.teal, theme.card, strength), box.x + 14 + i * wide, y + 14 - 7 * part, wide - (wide > 3 ? 1 : 0), 7 * part);
       }
     }
   }
@@ -298,7 +296,7 @@ export class Painter {
   /** The border says the state: magenta where not finite, thick where that or another fault is made, dashed where no number flows. */
   _border(box, info, width, color) {
     const { context, scene, model } = this;
-    const [bad, badge] = [info?.state === "non-finite", model.troubles.at(box)];
+    const [bad, badge] = [isBad(info), model.troubles.at(box)];
     context.setLineDash(info && !bad && info.state !== "finite" ? [4, 3] : []);
     context.lineWidth = badge ? 4 : bad ? 2 : width;
     context.strokeStyle = badge ? severityColor(badge, scene.theme) : bad ? scene.theme.bad : color;
@@ -333,12 +331,9 @@ export class Painter {
   _gauge(box, width, color, share) {
     const { context, scene } = this;
     const top = box.y + box.height * (1 - Math.max(share ?? 0, 0.06));
-    context.fillStyle = scene.theme.track;
-    context.fillRect(box.x, box.y, width, box.height);
-    context.fillStyle = color;
-    context.fillRect(box.x, top, width, box.y + box.height - top);
-    context.fillStyle = scene.theme.border;
-    context.fillRect(box.x, top - 1, width, 1);
+    fillRect(context, scene.theme.track, box.x, box.y, width, box.height);
+    fillRect(context, color, box.x, top, width, box.y + box.height - top);
+    fillRect(context, scene.theme.border, box.x, top - 1, width, 1);
   }
 
   _lines(box, info) {
@@ -353,8 +348,9 @@ export class Painter {
     if (box.bars) this._strip(box);
     if (hasMeeting(model, box)) this._meeting(box, box.y + (label ? 55 : 41), middle, "center");
     const size = sizeWords(info);
-    const both = [shape, size].filter(Boolean).join("   ");
-    line(box.bars && widthOf(both, LABEL) > room ? size : both, box.y + (label ? 41 : 27), LABEL, info?.state === "non-finite" ? theme.bad : theme.faint);
+    const isOfBoth = model.isPair && !box.bars && !/^only/.test(size);
+    const both = (isOfBoth ? [bothWords(model, box), info?.words] : [shape, size]).filter(Boolean).join("   ");
+    line(box.bars && widthOf(both, LABEL) > room ? size : both, box.y + (label ? 41 : 27), LABEL, isBad(info) ? theme.bad : theme.faint);
   }
 
   // ------------------------------------------------------------------ lines
@@ -365,7 +361,7 @@ export class Painter {
     const { theme, sizes, scale, path, hovered } = scene;
     const info = model.flowing(bundle);
     const chosen = isOn(path, bundle) || bundle.key === scene.selected;
-    const bad = info?.state === "non-finite";
+    const bad = isBad(info);
     const share = info ? sizes.share(info.norm) : null;
     const { color: alone } = scene.shown.onLine(bundle) ?? {};
     const edge = chosen ? theme.path : bad ? theme.bad : hovered !== null && [bundle.key, bundle.from, bundle.to].includes(hovered) ? theme.ink : (alone ?? theme.line);
@@ -473,7 +469,7 @@ export class Painter {
     const { theme, path } = scene;
     context.globalAlpha = path && !isOn(path, bundle) ? 0.35 : 1;
     const { info } = this._look(bundle);
-    const bad = info?.state === "non-finite";
+    const bad = isBad(info);
     const { x, y, isLeft } = bundle.label;
     this._text(told(scene.shown.onLine(bundle)) || flowWords(model, bundle), x, y, { color: bad ? theme.bad : theme.faint, face: LABEL, halo: theme.page, align: isLeft ? "right" : "left" });
   }

@@ -1,11 +1,11 @@
 // The side panel: everything known of one node, group, or of the whole report.  Text only, never markup.
-import { element, faint } from "./element.js";
+import { element, faint, link, span } from "./element.js";
 import { count, harmless, leavesOf, lookup, number, plural, shapeOf, targetName, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
 import { layerSwitch, standing } from "./layers_panel.js";
 import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
 import { apartNumbers, onEachRank, parametersOverRanks } from "./rank_panel.js";
-import { CUT, endNames, groupWords, meetingWords, nodeName, seedWords, severitySign, told, wallWords } from "./words.js";
+import { CUT, endNames, groupWords, meetingWords, nodeName, seedWords, severitySign, told, toldSize, wallWords } from "./words.js";
 
 const MOST_FLOWS = 200;
 const MOST_LEAVES = 100;
@@ -65,7 +65,7 @@ export class Panel {
     const rows = edges.slice(0, MOST_FLOWS).map((edge) => {
       const [from, to] = [model.source[edge], model.target[edge]];
       const value = model.pass ? told(model.onEdge(edge), shapeOf(model.shape(to, model.output[edge]))) : "";
-      return element("li", {}, element("span", { class: "value", text: value }), " from ", this._link(from), " to ", this._link(to));
+      return element("li", {}, span("value", value), " from ", this._link(from), " to ", this._link(to));
     });
     const info = model.flowing(bundle);
     return [
@@ -231,12 +231,12 @@ export class Panel {
     if (!model.pass) return null;
     const rows = model.incoming(node).slice(0, MOST_FLOWS).map((edge) => this._flow(model.onEdge(edge), model.source[edge], "from", model.shape(node, model.output[edge])));
     model.data.roots.forEach((root, i) => {
-      if (root.node === node) rows.push(element("li", {}, element("span", { class: "value", text: told(model.seed(i), shapeOf(model.shape(node, root.output))) }), ` given as ${seedWords(model, i)}`));
+      if (root.node === node) rows.push(element("li", {}, span("value", told(model.seed(i), shapeOf(model.shape(node, root.output)))), ` given as ${seedWords(model, i)}`));
     });
     const total = rows.length + Math.max(model.incoming(node).length - MOST_FLOWS, 0);
     if (!total) return null;
     const words = meetingWords(model, { node });
-    const sum = total > 1 ? element("p", { class: "sum" }, "Σ ", element("span", { class: "value", text: told(model.upstream(node), shapeOf(model.shape(node))) }), words && faint("span", ` · ${words}`)) : null;
+    const sum = total > 1 ? element("p", { class: "sum" }, "Σ ", span("value", told(model.upstream(node), shapeOf(model.shape(node)))), words && faint("span", ` · ${words}`)) : null;
     return flows(total > 1 ? `sum of ${count(total)} contributions` : "arrives", rows, total, sum);
   }
 
@@ -249,11 +249,11 @@ export class Panel {
   }
 
   _flow(info, node, word, shape) {
-    return element("li", {}, element("span", { class: "value", text: info ? told(info, shapeOf(shape)) : "" }), ` ${word} `, this._link(node));
+    return element("li", {}, span("value", info ? told(info, shapeOf(shape)) : ""), ` ${word} `, this._link(node));
   }
 
   _link(node, text = nodeName(this.model, node)) {
-    return element("button", { class: "link", on: { click: () => this.viewer.reveal({ node }) } }, ...inParts(text));
+    return link("", () => this.viewer.reveal({ node }), ...inParts(text));
   }
 
   _accumulated(node) {
@@ -276,9 +276,9 @@ export class Panel {
     const rows = shown.map((node) =>
       node === null
         ? faint("li", `… ${count(sorted.length - MOST_LEAVES)} between …`)
-        : element("li", {}, element("span", { class: "value", text: told(model.upstream(node), shapeOf(model.shape(node))) }), " ", this._link(node)),
+        : element("li", {}, span("value", toldSize(model.upstream(node))), " ", this._link(node)),
     );
-    return flows(`${which}, ${model.isSpread ? "furthest apart" : "largest gradient"} first`, rows, rows.length);
+    return flows(`${which}, ${model.isSpread ? "furthest apart" : "largest ‖g‖"} first`, rows, rows.length);
   }
 
   /** Where the rounds of a repeat get most and least. */
@@ -288,7 +288,7 @@ export class Panel {
     const rounds = model.rounds(g);
     const sorted = byNumber(rounds, (round) => -Number(model.arriving(round)?.norm ?? 0));
     const name = (round) => (round.group === undefined ? nodeName(model, round.node) : groupWords(model, round.group).name);
-    const row = (word, round) => element("li", {}, `${word} `, element("span", { class: "value", text: told(model.arriving(round)) }), " enters ", element("button", { class: "link", text: name(round), on: { click: () => this.viewer.reveal(round) } }));
+    const row = (word, round) => element("li", {}, `${word} `, span("value", toldSize(model.arriving(round))), " enters ", link(name(round), () => this.viewer.reveal(round)));
     const ends = model.isSpread ? ["furthest apart", "least apart"] : ["largest", "smallest"];
     const rows = [["first", rounds[0]], ["last", rounds.at(-1)], [ends[0], sorted[0]], [ends[1], sorted.at(-1)]].map(([word, round]) => row(word, round));
     return flows(`${count(rounds.length)} rounds, in backward order`, rows, rows.length);

@@ -1,5 +1,5 @@
 // Parts of the side panel that only need what they show.
-import { element, faint } from "./element.js";
+import { element, faint, span } from "./element.js";
 import { count, lookup, visible } from "./format.js";
 import { severitySign } from "./words.js";
 
@@ -24,7 +24,7 @@ export function sourceOf(sources, { file, line }) {
   if (!lines) return null;
   const near = Object.entries(lines).filter(([at]) => Math.abs(at - line) <= 2);
   const rows = near.map(([at, text]) =>
-    element("div", { class: Number(at) === line ? "here" : "" }, element("span", { class: "at", text: at }), element("code", { text })),
+    element("div", { class: Number(at) === line ? "here" : "" }, span("at", at), element("code", { text })),
   );
   return element("div", { class: "source", role: "group", "aria-label": `source, line ${line}`, tabindex: "0" }, ...rows);
 }

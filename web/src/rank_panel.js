@@ -1,8 +1,9 @@
 // What the side panel says of ranks: one gradient on each, and all parameters beside each other.
-import { element, faint } from "./element.js";
+import { element, faint, link, span } from "./element.js";
 import { count, number, visible } from "./format.js";
+import { STATES } from "./model.js";
 import { SPREAD, apart, toldApart } from "./ranks.js";
-import { told } from "./words.js";
+import { told, toldSize } from "./words.js";
 
 /** Rows of the list of parameters, beside the leaves of one rank, and where it stands alone. */
 const MOST_ROWS = { one: 12, all: 100 };
@@ -15,7 +16,7 @@ export function onEachRank(viewer, read, name) {
   const parameter = allParameters(model).find((one) => one.name === name);
   const each = parameter ? parameter.each : model.onRanks(read);
   if (each.length < 2 || each.some(([, info]) => !info)) return null;
-  const rows = each.map(([rank, info]) => element("li", {}, element("span", { class: "value", text: told({ ...info, values: null }) }), " on ", rankLink(viewer, rank)));
+  const rows = each.map(([rank, info]) => element("li", {}, span("value", toldSize(info)), " on ", rankLink(viewer, rank)));
   return element(
     "section", { class: "flows" },
     element("h3", { text: "‖g‖ on each rank" }),
@@ -28,7 +29,7 @@ export function onEachRank(viewer, read, name) {
 function rankLink(viewer, rank) {
   const { model } = viewer;
   if (!model.ranks.of(rank) || model.rank === rank) return `rank ${rank}${model.rank === rank ? " (shown)" : ""}`;
-  return element("button", { class: "link", text: `rank ${rank}`, on: { click: () => viewer.choosePass(model.passNumber, rank) } });
+  return link(`rank ${rank}`, () => viewer.choosePass(model.passNumber, rank));
 }
 
 /** What was told of every parameter for the first call; for later ones what the graph says. */
@@ -40,7 +41,6 @@ function allParameters(model) {
   return model.data.leaves.node.map((node) => ({ name: model.names(node)[0], each: model.onRanks((pass) => model.upstreamIn(pass, node)), odd: "", after: "" }));
 }
 
-const STATES = ["not reached", "none", "zero", "finite", "non-finite"];
 
 const decoded = ([rank, state, norm, nan, inf]) => [rank, { state: STATES[state], norm, nan, inf, values: null, absmax: null, dtype: "" }];
 
@@ -53,7 +53,7 @@ function afterWords({ after, whole }) {
 
 /** How far a gradient is apart over ranks, as facts. */
 export function apartNumbers({ state, norm, least, most, nan, inf }) {
-  const end = (pair) => (pair ? `${told({ ...pair[1], values: null })} on rank ${pair[0]}` : "");
+  const end = (pair) => (pair ? `${toldSize(pair[1])} on rank ${pair[0]}` : "");
   return [
     ["smallest ‖g‖", end(least)],
     ["largest ‖g‖", end(most)],
@@ -85,10 +85,10 @@ export function parametersOverRanks(viewer) {
 
 function row(viewer, { name, info, odd, after }, nodes) {
   const node = nodes.get(name);
-  const title = node === undefined ? visible(name) : element("button", { class: "link", text: visible(name), on: { click: () => viewer.reveal({ node }) } });
+  const title = node === undefined ? visible(name) : link(visible(name), () => viewer.reveal({ node }));
   return element(
     "li", {},
-    element("span", { class: "value", text: toldApart(info, told) }), " ", title,
+    span("value", toldApart(info, told)), " ", title,
     after.startsWith("differs") ? faint("span", " · .grad\u00a0differs") : null,
     odd ? element("div", { class: "odd", text: visible(odd) }) : null,
   );

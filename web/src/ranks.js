@@ -1,5 +1,6 @@
 // The gradients of several ranks on one graph, and how far they are apart.  Knows nothing of the screen.
 import { number } from "./format.js";
+import { isBad } from "./gradients.js";
 
 /** Instead of the number of a rank: all of them at once. */
 export const SPREAD = "spread";
@@ -42,7 +43,7 @@ export class Ranks {
 export function apart(each) {
   if (!each.every(([, info]) => info)) return null;
   const infos = each.map(([, info]) => info);
-  const bad = infos.some((info) => info.state === "non-finite");
+  const bad = infos.some(isBad);
   const sized = each.filter(([, { state, norm }]) => norm !== null && (state === "finite" || state === "zero"));
   sized.sort(([, a], [, b]) => Number(a.norm) - Number(b.norm));
   const silent = each.filter(([, info]) => SILENT.has(info.state));
@@ -60,7 +61,7 @@ function ratio(least, most) {
 /** `1.2 … 8.4`; one number where they are the same as far as is told. */
 export function toldApart({ state, each, least, most }, told) {
   if (state === "non-finite") {
-    const bad = each.filter(([, info]) => info.state === "non-finite").map(([rank]) => rank);
+    const bad = each.filter(([, info]) => isBad(info)).map(([rank]) => rank);
     return `✖ not finite${bad.length === each.length ? "" : ` on ${namedRanks(bad)}`}`;
   }
   const ends = [least ?? each[0], most ?? each[0]].map(([, info]) => (info.state === "finite" && info.norm !== null ? number(info.norm) : told(info)));

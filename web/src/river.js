@@ -1,10 +1,10 @@
 // The river: the gradients of the whole graph beside the canvas, the loss on top, smaller to the left.  It is also the map:
 // a lens shows what is in sight, dragging scrolls, a click opens what is there.
-import { element, svg } from "./element.js";
+import { element, span, svg, taken } from "./element.js";
 import { count, number, plural, visible } from "./format.js";
 import { brackets, firstOf, lastOf, profileOf, rowOf, smooth } from "./profile.js";
 import { LABEL } from "./sizes.js";
-import { fitted } from "./text.js";
+import { fitted, widthOf } from "./text.js";
 import { groupWords, nodeName } from "./words.js";
 
 /** Pixels for the brackets, and between two streams. */
@@ -39,7 +39,7 @@ export class River {
     this.axis = element("div", { class: "axis", "aria-hidden": "true" });
     this.whole = element(
       "div", { class: "profile", hidden: this.model.data.passes.length && this.model.size >= FEW ? null : "" },
-      element("div", { class: "caption", text: "‖g‖ by depth" }), this.element, this.axis, element("div", { class: "caption key" }, element("span", { class: "middle", text: "median" }), element("span", { class: "dot", text: "leaf" })),
+      element("div", { class: "caption", text: "loss ↓ ‖g‖ →", title: "Rows are parts of the graph, from the loss down; further right is larger" }), this.element, this.axis, element("div", { class: "caption key" }, span("middle", "median"), span("dot", "leaf")),
     );
     this.at = 0;
     new ResizeObserver(() => this.show()).observe(this.element);
@@ -56,7 +56,7 @@ export class River {
     this.element.classList.toggle("plain", !this.viewer.isOfGradients);
     this.stream.replaceChildren(...this._brackets(), ...this._flow(), ...this._marks());
     const { scale } = this.viewer;
-    this.axis.replaceChildren(...[scale.from, scale.to].map((log) => element("span", { text: number(Number((10 ** log).toPrecision(1))) })));
+    this.axis.replaceChildren(...["from", "to"].map((end) => element("span", { text: scale.end(end) })));
     this.element.setAttribute("aria-valuemax", String(this.profile.rows - 1));
     this._go(this.at);
     this.look();
@@ -120,11 +120,21 @@ export class River {
       end = bottom;
       const bar = svg("rect", { class: `bracket ${i % 2 ? "odd" : ""}`, x: 0.5, y: round(top + 0.5), width: BRACKET - 1, height: round(Math.max(bottom - top - 1, 0.5)), rx: 2 });
       if (bottom - top < NAMED_FROM) return [bar];
-      const { name, times } = groupWords(model, group);
+      const name = this._name(group, bottom - top - 3);
+      if (!name) return [bar];
       const words = svg("text", { transform: `translate(${BRACKET / 2 + 4} ${round((top + bottom) / 2)}) rotate(-90)`, "text-anchor": "middle" });
-      words.textContent = fitted(`${name}${times}`, LABEL, bottom - top - 6, true);
+      words.textContent = name;
       return [bar, words];
     });
+  }
+
+  /** As much of the path of a module as has room, at least what tells it from those beside it; else nothing. */
+  _name(group, room) {
+    const { title, kind } = this.model.group(group);
+    const { name, times } = groupWords(this.model, group);
+    if (kind !== "module") return fitted(`${name}${times}`, LABEL, room, true);
+    const ends = title.split(".").map((_, i, parts) => parts.slice(i).join("."));
+    return [...ends.filter((end) => end.length > name.length), name].find((words) => widthOf(words, LABEL) <= room);
   }
 
   /** Mark what is in sight on the canvas. */
@@ -256,8 +266,7 @@ export class River {
     if (event.key === "Enter") this._open(this.at, null);
     else if (to !== undefined) this._scroll(Math.min(Math.max(to, 0), this.profile.rows - 1));
     else return;
-    event.preventDefault();
-    event.stopPropagation();
+    taken(event);
   }
 
   /** Follow what was selected elsewhere. */

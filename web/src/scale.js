@@ -31,10 +31,14 @@ export class Scale {
     [this.from, this.to] = [from - missing, to + missing];
   }
 
+  /** One of its ends, `from` or `to`, as a number. */
+  end(name) {
+    return this.tell(Number((10 ** this[name]).toPrecision(1)));
+  }
+
   /** What colours mean, in words. */
   get words() {
-    const ends = [this.from, this.to].map((end) => this.tell(Number((10 ** end).toPrecision(1))));
-    return this.known && this.title ? [this.title, this.steps && `${ends.join(" to ")}, ${this.meaning}`].filter(Boolean).join(": ") : "";
+    return this.known && this.title ? [this.title, this.steps && `${this.end("from")} to ${this.end("to")}, ${this.meaning}`].filter(Boolean).join(": ") : "";
   }
 
   /** 0 for the smallest to 1 for the largest; null where there is no number.  Below 0 is a class. */

@@ -2,7 +2,7 @@
 import { shorten, visible } from "./format.js";
 import { withEach } from "./level.js";
 import { font, widthOf } from "./text.js";
-import { boxWords, flowWords, inRound, markWords, moreWords, seedWords, wallWords } from "./words.js";
+import { apartWords, boxWords, flowWords, hasRounds, inRound, markWords, moreWords, roundName, seedWords, wallWords } from "./words.js";
 
 /** Pixels of an open group's heading, and of the bars in the box of a node that stands for several. */
 export const HEAD = 26;
@@ -21,36 +21,28 @@ const WIDEST = 300;
 const LONG = 48;
 const TIMELINE = { width: 440, height: 106 };
 
-/** A module of so many parts is told by a strip of them, as a repeat is. */
-const MANY_PARTS = 10;
-/** And so is one of so many parts of one class. */
-const FEW_EQUAL = 3;
-
-/** Whether a closed group shows its rounds: a repeat, a part of a long one, or a module of many parts, or of parts of one class. */
-export function hasRounds(model, group) {
-  if (["repeat", "part"].includes(model.group(group).kind)) return true;
-  const rounds = model.rounds(group);
-  if (rounds[0]?.group === undefined) return false;
-  const types = new Set(rounds.map((round) => model.group(round.group).type));
-  return rounds.length >= MANY_PARTS || (rounds.length >= FEW_EQUAL && types.size === 1 && !types.has(""));
-}
-
 /** Whether a closed group is drawn as a timeline of its rounds. */
 export const isLong = (model, { group, bars }) => !bars && model.group(group).kind === "repeat" && model.group(group).count > LONG;
 
 /** By how much strips are taller that tell of several calls. */
 export const taller = (model, height) => Math.max(model.isPair ? 0 : Math.min(CALL * model.data.passes.length, MOST_TALL) - height, 0);
 
+/** What stands at both ends of the strip of an open repeat, its first and its last round; nothing where they have no names of their own, or no room. */
+export function endsOf(model, { bars, width }) {
+  const names = [bars[0], bars.at(-1)].map((one) => one && roundName(model, one));
+  return names.every((name) => name && widthOf(name, LABEL) < width / 6) && names[0] !== names[1] ? names : ["", ""];
+}
+
 /** Where a box has its strip, from its corner; null where it has none. */
 export function stripOf(model, box) {
   const at = (x, y, height) => ({ x, y, width: box.width - 2 * x, height: height + taller(model, height) });
-  if (box.open) return box.bars ? at(10, HEAD - 3, 16) : null;
+  if (box.open) return box.bars ? at(10 + Math.max(...endsOf(model, box).map((name) => widthOf(name, LABEL) + 5)), HEAD - 3, 16) : null;
   if (box.group !== undefined) return hasStrip(model, box) ? at(10, 25 + callOf(model, box).height, (isLong(model, box) ? TIMELINE : REPEAT).height - 46) : null;
   return box.bars ? at(14, box.height - BARS - taller(model, BARS) - 4, BARS) : null;
 }
 
 /** Whether a box has a line on what meets there, in any pass. */
-export const hasMeeting = (model, box) => model.isMeeting(box.bars ?? [box]);
+export const hasMeeting = (model, box) => model.isMeeting(box.bars ?? [box]) || apartWords(model, box) !== "";
 
 export const hasStrip = (model, box) => Boolean(box.bars) || hasRounds(model, box.group);
 
@@ -94,7 +86,7 @@ export const sizeOf = (model) => (box) => {
     return { width, least: marked && title, height: height + (called ? WORDS : 0) + (meets ? WORDS : 0) + (height > CLOSED.height ? taller(model, 20) : 0) };
   }
   const { title, label, shape } = linesOf(model, box);
-  const size = model.isSpread || box.bars ? "‖g‖ 0.0001234 … 0.0001234" : "‖g‖ 0.0001234";
+  const size = model.isSpread || box.bars ? "‖g‖ 0.0001234 … 0.0001234" : model.isPair ? "A 0.0001234 · B 0.1234  ≥12.3%" : "‖g‖ 0.0001234";
   const width = Math.max(widthOf(title, TITLE), widthOf(label, LABEL), widthOf(`${shape}   ${size}`, LABEL), meets ? widthOf(MEETING, LABEL) : 0);
   return { width: Math.ceil(Math.min(width, WIDEST)) + 24, height: (label ? 52 : 38) + (meets ? WORDS + (box.bars ? SHARES : 0) : 0) + (box.bars ? BARS + taller(model, BARS) + 6 : 0) };
 };

@@ -1,5 +1,6 @@
 // The norms of a repeat's rounds side by side, backward's first round on the left: where they shrink or grow shows at once.
 // Of several calls each has a row of tiles; both sides of a comparison stand as two bars beside each other.
+import { isBad } from "./gradients.js";
 
 /** Pixels of a round that has room for two bars, and of the screen for a row of tiles. */
 const [PAIR, ROW] = [6, 2];
@@ -14,8 +15,7 @@ const LOW = 6;
  * @param fine pixels of the screen for one of the drawing's: who zooms in sees every round of a long repeat
  */
 export function strip(context, grid, { x, y, width, height }, { scale, theme, fine, isPair, now, mark = null }) {
-  context.fillStyle = theme.track;
-  context.fillRect(x, y, width, height);
+  fillRect(context, theme.track, x, y, width, height);
   const isBeside = besides(grid, width, isPair);
   const rows = isBeside ? 1 : rowsOf(grid, height, fine);
   const columns = columnsOf(grid[0].length, width, fine);
@@ -70,7 +70,13 @@ function loudest(grid, column, row) {
   return best;
 }
 
-const rankOf = ({ state, norm }) => (state === "non-finite" ? Infinity : Number(norm ?? -1));
+/** A rectangle of a colour. */
+export function fillRect(context, color, ...place) {
+  context.fillStyle = color;
+  context.fillRect(...place);
+}
+
+const rankOf = (info) => (isBad(info) ? Infinity : Number(info.norm ?? -1));
 
 const span = ([i, parts], total) => {
   const from = Math.floor((i * total) / parts);
@@ -79,19 +85,17 @@ const span = ([i, parts], total) => {
 
 function column(context, info, { x, y, width, height }, scale, theme, isTile) {
   const share = scale.share(info.norm);
-  const isBad = info.state === "non-finite";
+  const bad = isBad(info);
   if (isTile && info.state === "zero") {
-    context.fillStyle = theme.border;
-    context.fillRect(x, y + height / 2, width, 0.5);
+    fillRect(context, theme.border, x, y + height / 2, width, 0.5);
   }
-  if (share === null && !isBad) return;
-  const tall = isBad ? height : Math.max(height * share, 2);
-  context.fillStyle = isBad ? theme.bad : theme.size ?? scale.color(info.norm);
+  if (share === null && !bad) return;
+  const tall = bad ? height : Math.max(height * share, 2);
+  context.fillStyle = bad ? theme.bad : theme.size ?? scale.color(info.norm);
   // A tile is full of its colour, where there are colours.
   if (isTile && !theme.size) context.fillRect(x, y, width, height);
   else context.fillRect(x, y + height - tall, width, tall);
-  if (isBad || (isTile && height < LOW)) return;
+  if (bad || (isTile && height < LOW)) return;
   // A line on top, because the steps in the middle of the scale are as pale as the ground.
-  context.fillStyle = theme.border;
-  context.fillRect(x, y + height - tall, width, isTile ? 0.5 : 1);
+  fillRect(context, theme.border, x, y + height - tall, width, isTile ? 0.5 : 1);
 }

@@ -1,5 +1,5 @@
 // What moves the drawing: zoom, a menu, where the selected thing is, and what was just done.
-import { element, faint, hear } from "./element.js";
+import { element, faint, hear, link } from "./element.js";
 import { savePng, saveSvg } from "./saving.js";
 import { boxWords } from "./words.js";
 
@@ -56,8 +56,7 @@ export class Crumbs {
     const around = groupAround(cast, thing);
     const chain = around === null ? [] : cast.around(around).reverse().slice(1);
     const name = (group) => boxWords(model, boxes.get(`g${group}`) ?? { group }).name;
-    const link = (group) => element("button", { class: "link", text: name(group), on: { click: () => this.viewer.goTo(`g${group}`) } });
-    this.element.replaceChildren(...chain.flatMap((group, i) => [i ? faint("span", "›") : null, link(group)]).filter(Boolean));
+    this.element.replaceChildren(...chain.flatMap((group, i) => [i ? faint("span", "›") : null, link(name(group), () => this.viewer.goTo(`g${group}`))]).filter(Boolean));
     this.element.hidden = !chain.length;
   }
 }

@@ -1,6 +1,6 @@
 // What is open and selected, and what changes that.  The parts of the page around it only call its methods.
 import { read, stateOf, written } from "./address.js";
-import { MARGIN } from "./camera.js";
+import { MARGIN, READABLE } from "./camera.js";
 import { Drawing } from "./drawing.js";
 import { forgetListeners, hear, pause } from "./element.js";
 import { plural } from "./format.js";
@@ -65,6 +65,7 @@ export class Viewer extends Drawing {
         for (const repeat of this.open) if (this.model.once.has(repeat)) this.model.templates.single(this.open, repeat, null);
         this._arrange();
         this._makeRoom();
+        this.view.zoom = READABLE;
         this._look(this.keyOf(thing));
         this.select(null); // for the panel tells of the whole comparison
       }
@@ -145,13 +146,17 @@ export class Viewer extends Drawing {
     if (over > 0) this.pan(-over, 0);
   }
 
-  /** The whole, or of what does not fit what is most of it, or where it begins, with the worst that the verdict is about. */
+  /** What is most of the whole, if the output is seen with it; else where it begins, if the worst that the verdict is about is seen from there. */
   _home() {
     const group = mainGroup(this.model, this.open);
     // Of a round that is meant the heading says it.
     const marks = this.model.troubles.marks.filter(([node]) => node >= 0);
     const [node] = marks.find(([, , , , isRound]) => !isRound) ?? marks[0] ?? [];
-    this._look(this.boxes.get(`g${group}`)?.open ? `g${group}` : this._rootKey(), node === undefined ? null : this.keyOf({ node }));
+    const main = this.boxes.get(`g${group}`)?.open ? `g${group}` : this._rootKey();
+    const marked = node === undefined ? null : this.keyOf({ node });
+    this._look(main, marked);
+    const isSeen = this.camera.holds(this.boxes.get(this._rootKey()));
+    if (!isSeen && !this._look("s0", marked, main)) this._look(main, marked);
     this._choose(null);
     this.code.begin(this.model.templates.contents(group).members);
   }
@@ -340,7 +345,7 @@ export class Viewer extends Drawing {
     this.layouts.forget();
     this._arrange();
     this._rescale();
-    if (isAsPlaced) this._look(this.placed.key, this.placed.marked);
+    if (isAsPlaced) this._lookAgain();
     this.select(this.thing(this.selected) ? this.selected : null);
     if (this.passes) this.passes.value = String(this.call);
     if (this.ranks) this.ranks.value = String(rank);

@@ -1,5 +1,6 @@
 // What boxes and lines are called, and what is said of a gradient.  The same words on the canvas, in the panel and in the list.
 import { count, leavesOf, number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
+import { isBad } from "./gradients.js";
 import { ROUNDS, isCarried, isPort } from "./level.js";
 import { toldApart } from "./ranks.js";
 
@@ -12,16 +13,19 @@ export function told(info, shape) {
   if (info.words !== undefined) return info.words;
   if (info.span) return toldAmong(info);
   if (info.each) return toldApart(info, told);
-  if (info.state === "non-finite") return `✖ ${[info.nan && `${info.nan} NaN`, info.inf && `${info.inf} Inf`].filter(Boolean).join(" ")}`;
+  if (isBad(info)) return `✖ ${[info.nan && `${info.nan} NaN`, info.inf && `${info.inf} Inf`].filter(Boolean).join(" ")}`;
   if (info.state === "zero") return "0";
   if (info.state !== "finite") return info.state === "none" ? "no grad" : "not reached";
   if (info.values && info.values.length <= FEW) return tensor(info.values, shape ?? (info.values.length > 1 ? [info.values.length] : []));
   return info.norm === null ? "?" : number(info.norm);
 }
 
+/** The size of a gradient, also of one whose numbers are few: what stands beside each other is compared. */
+export const toldSize = (info) => told(info && { ...info, values: null });
+
 /** `0.61–0.84`, of what a box stands for, and for how many of them that holds. */
 function toldAmong({ state, span, many, of }) {
-  const ends = [...new Set(span.map((info) => told({ ...info, values: null })))].join("–");
+  const ends = [...new Set(span.map(toldSize))].join("–");
   const what = state === "finite" ? ends : state === "non-finite" ? "✖ not finite" : told({ state });
   return many < of ? `${what} in ${many} of ${of}` : what;
 }
@@ -33,6 +37,24 @@ export const sizeWords = (info) => (info?.state === "finite" && info.norm !== nu
 export function meetingWords(model, box) {
   const met = model.meeting(box);
   return (met.words ??= toldMeeting(model, box, met));
+}
+
+/** A module of so many parts is told by a strip of them, as a repeat is; and so is one of so many parts of one class. */
+const [MANY_PARTS, FEW_EQUAL] = [10, 3];
+
+/** Whether a closed group shows its rounds: a repeat, a part of a long one, or a module of many parts, or of parts of one class. */
+export function hasRounds(model, group) {
+  if (["repeat", "part"].includes(model.group(group).kind)) return true;
+  const rounds = model.rounds(group);
+  if (rounds[0]?.group === undefined) return false;
+  const types = new Set(rounds.map((round) => model.group(round.group).type));
+  return rounds.length >= MANY_PARTS || (rounds.length >= FEW_EQUAL && types.size === 1 && !types.has(""));
+}
+
+/** `√Σ‖g‖² of 4 gradients`, of which the size of a closed group is, where they enter it at several places; else "". */
+export function apartWords(model, { group, bars }) {
+  const many = group === undefined || bars || model.group(group).kind === "leaves" || hasRounds(model, group) ? 0 : model.entrances(group);
+  return many > 1 ? `√Σ‖g‖² of ${plural(many, "gradient")}` : "";
 }
 
 function toldMeeting(model, box, { skip, cancelled }) {
@@ -50,11 +72,11 @@ function toldMeeting(model, box, { skip, cancelled }) {
     const many = isOne && node !== null && model.incoming(node).filter((edge) => model.strength(edge)).length + model.data.roots.filter((root) => root.node === node).length;
     words.push(many ? `${count(many)} gradients cancel ${share}` : `cancels up to ${share}`);
   }
-  return words.join(" · ");
+  return [...words, apartWords(model, box)].filter(Boolean).join(" · ");
 }
 
 /** `∂L/∂y`, as what is given for a root is called. */
-export const seedWords = (model, root) => `∂L/∂${shorten(visible(model.data.roots[root].label), 60) || "output"}`;
+export const seedWords = (model, root) => `∂L/∂${shorten(visible(model.data.roots[root].label || model.variable(model.data.roots[root].node)), 60) || "output"}`;
 
 /** `detach train.py:9`, by what and where history was cut. */
 export function wallWords(model, wall) {
@@ -168,11 +190,14 @@ export function markWords(model, box) {
 
 export const CUT = "history cut here";
 
+/** `‖g‖ A 0.5606 · B 0.6026` of the sides of a comparison; else `‖g‖ 0.5606`. */
+export const bothWords = (model, box) => (model.isPair && !box.each ? `‖g‖ ${model.data.passes.map((pass, i) => `${"AB"[i]} ${toldSize(model.arrivingIn(pass, box))}`).join(" · ")}` : sizeWords(model.arriving(box)));
+
 /** A box or line in a few lines, the first of which is its name. */
 export function inShort(model, box) {
   if (box.wall !== undefined) return [wallWords(model, box.wall), CUT];
-  const gradient = !model.pass ? "" : box.edges ? sizeWords(model.flowing(box)) : box.seed === undefined ? sizeWords(model.arriving(box)) : told(model.seed(box.seed));
-  if (box.edges) return [endNames(model, box).join(" → "), gradient, plural(box.edges.length + box.seeds.length, "edge")];
+  const gradient = !model.pass ? "" : box.edges ? sizeWords(model.flowing(box)) : box.seed === undefined ? bothWords(model, box) : told(model.seed(box.seed));
+  if (box.edges) return [endNames(model, box).join(" → "), gradient, moreWords(model, box)[0] ?? "1 edge", ...(model.isSum(box) || edgesOf(box) < 2 ? [] : ["the norm of all as one vector"])];
   if (box.seed !== undefined) return [seedWords(model, box.seed), gradient];
   if (box.group !== undefined) {
     const { name, times, size } = boxWords(model, box);

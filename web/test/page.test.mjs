@@ -740,6 +740,7 @@ test("a comparison opens with how far apart gradients are, as its picture tells"
   assert.deepEqual(told.filter(([title]) => title === "a").map(([, words, , inBox]) => [words, inBox]), [["50%", "50%"]]);
   assert.deepEqual(told.filter(([title]) => title === "b").map(([, words, color]) => [words, color]), [["=", ""]]);
   assert.match(await page.locator("footer").textContent(), /‖A - B‖ in % of the larger ‖g‖.*less – more/);
+  assert.match(await savedSvg(page), /‖g‖\sA\s10\s·\sB\s5\s+50%/);
   await page.closed();
 });
 
@@ -762,9 +763,11 @@ test("what the verdict is about is marked in the innermost box, at its line and 
   await drawn();
   const words = await told();
   assert.deepEqual(words.map(([, , text]) => text), ["△", "· grows ×40 in blocks.0"]);
+  assert.match(await savedSvg(page), />blocks\.11<[^]*>blocks\.0</);
   assert.equal(new Set(words.map(([, color]) => color)).size, 1);
   assert.equal(await page.locator(".code .line", { hasText: "bent.rsqrt()" }).locator(".guilt").textContent(), " △ grows ×40 in blocks.0");
   assert.equal(await page.locator(".code .guilt", { hasText: "△" }).count(), 1);
+  assert.match(await page.locator(".code .used", { hasText: "norm.scale" }).textContent(), / x\s334\.4 \(320\.8\shere\)$/);
   assert.match(await page.locator("footer").textContent(), /△ worth a look/);
   assert.doesNotMatch(await page.locator("footer").textContent(), /[✖▲]/);
   // Of leaves that have no line of their own those that take them are marked.
@@ -791,13 +794,21 @@ test("the first view has what is marked with the numbers that leave it, and no b
       const bottom = view.y + canvas.clientHeight / view.zoom;
       const box = drawing.boxes.find((one) => !one.open && (one.bars ?? [one]).some(({ group }) => group !== undefined && model.isInside(node, group)));
       const ends = drawing.bundles.filter(({ from, label }) => from === box.key && label).map(({ label }) => label.y + 6);
+      const words = drawing.bundles.filter(({ label }) => label).map(({ label }) => ({ y: label.y - 6, height: 12 }));
       const isCut = (one) => !one.open && [view.y, bottom].some((edge) => one.y < edge && one.y + one.height > edge);
-      return { zoom: view.zoom, below: [box.y - view.y, bottom - Math.max(box.y + box.height, ...ends)], cut: drawing.boxes.filter(isCut).length };
+      return { zoom: view.zoom, below: [box.y - view.y, bottom - Math.max(box.y + box.height, ...ends)], cut: [...drawing.boxes, ...words].filter(isCut).length };
     }, report("marked").graph.nodes.filter(({ op }) => op.startsWith("Rsqrt")).at(-1).id);
     assert.ok(zoom >= 1 && Math.min(...below) >= 0, `${height}: ${below}`);
     assert.ok(cut <= (height < 900 ? 1 : 0), `${height}: ${cut}`);
     await page.closed();
   }
+});
+
+test("where nothing is marked the first view begins at what is given for the root", oncePerPage, async () => {
+  const page = await opened("unet", { isAsItOpens: true, viewport: { width: 1400, height: 480 } });
+  const { y } = await place(page, "s0");
+  assert.ok(y > 60 && y < 300, String(y));
+  await page.closed();
 });
 
 test("the call of a module without a name of its own stands on a line below", oncePerPage, async () => {

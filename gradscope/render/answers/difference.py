@@ -136,10 +136,16 @@ class _DifferenceWriter(Writer):
 
     def _gradients(self) -> Iterator[str]:
         edges = [edge for edge in self.found.differing_edges() if edge.a >= 0]
-        columns = [Column("to", narrowest=12, comfort=24), Column("source", drop=3), *DISTANCE]
+        columns = [
+            Column("to", narrowest=12, comfort=16),
+            Column("module", drop=4, narrowest=8, comfort=8),
+            Column("source", drop=3),
+            *DISTANCE,
+        ]
         rows = [
             [
                 visible(one_line(edge.target.expression)) or visible(edge.target.op),
+                visible(edge.target.module),
                 self._source(edge.target),
                 self._word(edge.distance),
                 *_numbers(edge.distance),
