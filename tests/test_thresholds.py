@@ -19,7 +19,6 @@ import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.model.observations import (
     Activity,
-    Alteration,
     Cut,
     Failure,
     Finding,
@@ -173,11 +172,6 @@ def guarded(distance: int) -> Report:
 def tiny(op: str, received: float) -> Report:
     """A factor in float16 that sends nothing but zeros."""
     return in_half(in_turn((op, 0.0, "f(w)"), received=received))
-
-
-def clipped(after: float) -> Report:
-    """A gradient of 100 that is clipped to this."""
-    return observed(plain(), alterations=(Alteration(A, "clip_grad_norm_", None, 100.0, after),))
 
 
 def stepped(*steps: Step) -> Report:
@@ -487,7 +481,6 @@ EDGES = (
     Edge("dead_units.FEWEST_SAMPLES", DEAD, (8, 9), (7, 9), "GS204"),
     Edge("dead_units.FEWEST_UNITS", DEAD, (9, 4), (9, 3), "GS204"),
     Edge("dead_units: channels", DEAD, (8, 4, 2, 3), (8, 2, 3), "GS204"),
-    Edge("gradient_altered.CLIPPED", clipped, 0.99, 1.0, "GS504"),
     Edge("optimizers.FEWEST_DROPPED", dropping, 3, 2, "GS505"),
     Edge("wording.FEWEST", partial(out_of_order, "dropped"), 2, 1, "GS505"),
     Edge("optimizers.FEWEST_UNUSED", unstepped, 2, 1, "GS505"),

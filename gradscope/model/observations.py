@@ -330,12 +330,11 @@ class Carried(Record):
 
 
 class Alteration(Record):
-    """Something of the program's that changed a gradient on its way, or in ``.grad``.
+    """Something of the program's that changed a gradient on its way.
 
-    ``function`` is what did it (``register_hook``, ``clip_grad_norm_``), ``origin`` where that was
-    called, None where that was not seen; ``before`` and ``after`` are norms, of clipping those of
-    its strongest, after the backward call with the number ``call``, and ``least`` is the smallest
-    norm before it; ``node`` receives the gradient, where it is in the graph.
+    ``function`` is what did it (``register_hook``), ``origin`` where that was called, None where
+    that was not seen; ``before`` and ``after`` are norms; ``node`` receives the gradient, where it
+    is in the graph.
     """
 
     origin: Place
@@ -343,8 +342,6 @@ class Alteration(Record):
     node: int | None = None
     before: Number | None = None
     after: Number | None = None
-    call: int = 0
-    least: Number | None = None
 
 
 class Step(SeenRecord, frozen=True):

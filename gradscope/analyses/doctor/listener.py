@@ -272,7 +272,6 @@ class DoctorListener(Listener):
         if in_place:
             sources = [leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one)]
             self.leaves.note_written(call, sources)
-            self.alterations.note_clip(call)
             self.leaves.note_edit(call)
         if call.function == "deepcopy" and call.results:
             self.leaves.note_copy(call.place, call.results[0], call.operands[0])

@@ -175,7 +175,6 @@ def observations(
         faint_terms=tuple(map(origins.told, terms.faint if terms else ())),
         broadcasts=tuple(map(origins.told, listener.broadcasts.known.values())),
         carried=tuple(map(origins.told, listener.carried.known.values())),
-        alterations=(*case.seen.alterations, *map(origins.told, listener.alterations.clipped())),
         steps=tuple(steps),
         skipped_steps=skipped_steps(listener, origins),
         spoiling_steps=tuple(spoiling_steps(listener, case)),

@@ -44,7 +44,6 @@ class StepTracker:
         listener, log, call = self._listener, self._log, made.call
         edited = self._edited()
         listener.lost_terms.begin(call.accumulates)
-        listener.alterations.call = log.calls
         listener.optimizers.note_call()
         # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)
