@@ -148,7 +148,6 @@ def _told(
         held_once=None if held_by else at(max(known.holders, default=-1)),
         gone=optimizer is not None and owner is None and not case.names.get(tensor),
         late=leaves.is_late(tensor) and not known.read,
-        thawed=known.thawed and tensor.requires_grad,
         lazy=is_lazy(tensor),
         evaluated=id(tensor) in evaluated,
         handled=known.read or leaves.is_edited(tensor),

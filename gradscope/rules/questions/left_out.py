@@ -45,7 +45,6 @@ _ONCE = (
     "Make layers and parameters once, in `__init__` or before the loop, and the optimizer after "
     "them."
 )
-_LATER = "Give the optimizer what is switched on later as well: `optimizer.add_param_group(...)`."
 _BOTH = "Give the optimizer the parameters of all of them."
 _OF_LOSS = (
     "Give the optimizer the parameters of the loss, too: "
@@ -57,7 +56,6 @@ def evidence(facts: Facts, left: _Items) -> Evidence | None:
     """The first thing that speaks for it, for parameters that are left out together."""
     probes: tuple[Callable[[Facts, _Items], Evidence | None], ...] = (
         _replaced,
-        _thawed,
         _twins,
         _of_the_loss,
         _late,
@@ -166,16 +164,6 @@ def _weight(items: Iterable[TrackedParameter]) -> int:
     return sum(elements(item.tensor.shape) for item in items)
 
 
-def _thawed(facts: Facts, left: _Items) -> Evidence | None:
-    """A parameter was frozen while the optimizer was made, and switched on since."""
-    late = [item for item in left if item.thawed]
-    if not late:
-        return None
-    where = facts.at(late[0].thawed_at)
-    words = f"frozen when the optimizer was made; requires_grad was switched on later{where}"
-    return Evidence(words, _first_optimizer(facts), _LATER)
-
-
 def _twins(facts: Facts, left: _Items) -> Evidence | None:
     """Two optimizers, made by different lines, hold the same, and one module is in none."""
     tops = {item.name.partition(".")[0] for item in left}
@@ -200,7 +188,7 @@ def _of_the_loss(facts: Facts, left: _Items) -> Evidence | None:
     if path is None:
         return None
     words = f"{path} makes the loss, and has parameters of its own"
-    return Evidence(words, _first_optimizer(facts), _OF_LOSS)
+    return Evidence(words, next(iter(facts.seen.optimizers), None), _OF_LOSS)
 
 
 def _losses(facts: Facts) -> set[str]:
@@ -217,10 +205,6 @@ def _losses(facts: Facts) -> set[str]:
         if first is not None and not first.shape:
             found.add(facts.module(record))
     return found - {""}
-
-
-def _first_optimizer(facts: Facts) -> int | None:
-    return facts.seen.optimizers[0] if facts.seen.optimizers else None
 
 
 _JOINING = WEIGHING | {"Cdist", "EuclideanDist"}
