@@ -86,7 +86,7 @@ class DoctorListener(Listener):
         self.cuts = Cuts(recorder, self.switches)
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.compared_terms: ComparedTerms | None = None
-        self.broadcasts = Broadcasts(self.cuts.is_followed)
+        self.broadcasts = Broadcasts()
         self.carried = CarriedHistories(recorder)
         self.leaves = Leaves(recorder, self.cuts.know)
         self.optimizers = Optimizers(recorder, self.leaves, self.lost_terms.note_step)
