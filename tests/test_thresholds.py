@@ -29,7 +29,6 @@ from gradscope.model.observations import (
     Step,
     StepEffect,
 )
-from gradscope.model.plain import TensorInfo
 from gradscope.model.ranks import OneRank
 from gradscope.model.report import Report
 from gradscope.model.studies import CallCheck, GradientComparison
@@ -223,27 +222,6 @@ def frozen(count: int) -> Report:
     """So many frozen parameters of one module."""
     learners = tuple(learner(f"m.w{n}", requires_grad=False, made=A) for n in range(count))
     return observed(plain(), learners=(REACHED, *learners), steps=(Step(1), Step(2)))
-
-
-def left_out(count: int, size: int = 1) -> Report:
-    """A chain of so many layers, of which the optimizer holds all but the second, whose parameter
-    has so many elements and the others one."""
-    program = Program()
-    x = program.leaf("x")
-    for number in range(count):
-        shape = (size,) if number == 1 else (1,)
-        weight = program.leaf(f"w{number}", data=(1.0,), shape=shape)
-        x = program.op("MulBackward0", [(x, 1.0), (weight, 1.0)], (1.0,), "layer(x)")
-    report = program.report((x, (1.0,)))
-    numbers = {leaf.names[0]: number for number, leaf in enumerate(report.graph.leaves)}
-    learners = tuple(
-        msgspec.structs.replace(
-            learner(f"m.w{n}", leaf=numbers[f"w{n}"], reached=True, in_optimizer=n != 1),
-            tensor=TensorInfo((size if n == 1 else 1,), "float32"),
-        )
-        for n in range(count)
-    )
-    return observed(report, learners=learners)
 
 
 def headed(count: int) -> Report:
@@ -489,8 +467,6 @@ EDGES = (
     Edge("wording.FEWEST", partial(out_of_order, "step alone"), 2, 1, "GS505"),
     Edge("stops.FEWEST_EMPTY", nothing, 5, 4, "GS205"),
     Edge("left_out.FEWEST_CALLS", remade, 3, 2, 7, 8, line),
-    Edge("left_out.MOST_LEFT", left_out, 5, 4, WARNING, REMARK, severity),
-    Edge("left_out.MOST_LEFT", partial(left_out, 9), 2, 3, WARNING, REMARK, severity),
     Edge("left_out.MOST_LEFT", headed, 5, 4, WARNING, REMARK, severity),
     Edge("not_in_optimizer.FEWEST_UNCHANGED", copied, 3, 2, "GS307"),
     Edge("step_changes_nothing.FEWEST_LOOKS", lambda looks: still(looks, 95), 3, 2, "GS313"),

@@ -15,9 +15,9 @@ may be meant. It is a warning where something speaks against that:
 - an optimizer holds what is no longer used, what it has taken the place of, or a copy of it;
 - two optimizers hold the same parameters, and none of this module;
 - it belongs to the module that makes the loss, and not to a network in it;
-- it lies between layers that the optimizer holds, or is the last layer before the loss, drawn at
-  random, not loaded or in eval mode; and at most a fifth of the parameters are left out;
-- it is such a part of a whole module beside the one that the optimizer holds.
+- it is given what layers make that the optimizer holds, and nothing else; it was not
+  loaded and is not in eval mode; and at most a fifth of the parameters are left out, or it was
+  drawn at random and is of a module beside theirs. Such a module may also give them what it makes.
 
 Then the finding is at the line that makes the optimizer, or that calls what makes it, and the
 evidence names the layer. What is in a plain list is told where it is made. One list, line or
