@@ -56,9 +56,6 @@ PASSING = MOVING | _family(
 STEPS = _family("Round Sign Sgn Floor Ceil Trunc Heaviside Fix RoundDecimals FloorDivide")
 
 
-SAMPLES = _family("Normal Bernoulli Poisson Binomial")
-"""They draw at random, and their derivative is 0 everywhere."""
-
 LIMITS = _family(
     "Clamp ClampMin ClampMax Clip Hardtanh Hardsigmoid Hardswish Threshold Relu6 Hardshrink "
     "Softshrink"
