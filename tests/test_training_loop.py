@@ -148,14 +148,9 @@ torch.save(read, "net.pt")
 read = torch.load("net.pt", weights_only=False)
 for step in range(3):
     learn(read, fifth)
-fourth = SGD(still.parameters(), lr=1e-9)  # GS313
-for step in range(6):
-    loss(still).backward()
-    fourth.step()
-    fourth.zero_grad()
 """
 MODELS = """
-other, still, read = (net() for _ in range(3))
+other, read = (net() for _ in range(2))
 fifth = SGD(read.parameters(), lr=0.1)  # GS307
 """
 CALM = """

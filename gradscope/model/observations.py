@@ -466,10 +466,9 @@ class MistakenCall(Record):
 
 
 class StepEffect(Record):
-    """What the steps of one place changed of a sample of parameters, in half precision or at a tiny
-    rate: ``asked`` elements had a gradient, and ``still`` of these stayed as they were, in
-    ``looks`` steps.  ``cast`` is where the program gave the parameters that precision, or made the
-    optimizer where the rate is what is too small."""
+    """What the steps of one place changed of a sample of parameters in half precision: ``asked``
+    elements had a gradient, and ``still`` of these stayed as they were, in ``looks`` steps.
+    ``cast`` is where the program gave the parameters that precision."""
 
     origin: Place
     dtype: str

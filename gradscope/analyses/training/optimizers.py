@@ -226,7 +226,7 @@ class Optimizers:
             tensors, place = parameters_of(step.optimizer), self._place(step.frame)
             known = self.of(step.optimizer)
             self.order.stepped(known, tensors, place, step.changed)
-            self.effects.end(step.samples, place, known.made)
+            self.effects.end(step.samples, place)
             changed = [one for one in tensors if id(one) in step.changed]
             self.spoiling.end(step.optimizer, changed, known, place)
         return step.optimizer
