@@ -486,7 +486,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         learners=(
             held("a.w", (A,)),
             learner("Linear.w", held_by=(B,), gone=True, made=C),
-            learner("Linear.w", held_by=(B,), made=C),
             learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
         ),
         optimizers=(A, B),

@@ -47,7 +47,6 @@ from gradscope.rules.questions.missing import (
 )
 from gradscope.rules.questions.optimizers import (
     grouped,
-    is_idle,
     one_cause,
     order_of,
     replacements,
@@ -67,15 +66,9 @@ class UnusedParameter(Rule):
 
 
 def _never_used(facts: Facts) -> Iterable[FindingDraft]:
-    # What another parameter has taken the place of is told with that one; so is what the same
-    # line has made an optimizer for, of the same shapes, which is replaced in its turn.
+    # What another parameter has taken the place of is told with that one.
     old = facts.once(replacements).values()
-    kinds = {(one.held_by, one.tensor.shape) for one in old}
-    unused = [
-        one
-        for one in facts.once(find_missing).unused
-        if one not in old and not (is_idle(one) and (one.held_by, one.tensor.shape) in kinds)
-    ]
+    unused = [one for one in facts.once(find_missing).unused if one not in old]
     for paths, learners in one_cause(facts, unused):
         first = learners[0]
         # Of a copy nobody knows more than which optimizer holds it.
