@@ -324,16 +324,6 @@ def scaled(factor: float, after: float = 1.0, size: int = 4) -> Report:
     return in_turn(*ops, shape=(size,) if size > 1 else (), received=size**-0.5)
 
 
-def stuck(gain: float) -> Report:
-    """A single saturated element that leaves so much of the gradient of a leaf."""
-    program = Program()
-    gate = program.op("SigmoidBackward0", [(program.leaf("w"), gain)], (1.0,), "sigmoid(w)")
-    y = program.op("MulBackward0", [(gate, 1.0), (program.leaf("v"), 10.0)], (1.0,), "gate * v")
-    report = program.report((y, (1.0,)))
-    node = next(node.id for node in report.graph.nodes if node.short_op == "Sigmoid")
-    return observed(report, activities=(Activity(node, saturated=1.0),))
-
-
 def certain(received: float = 1.0, sent: float = 1e-9, above: str = "") -> Report:
     """A last softmax all of whose rows are sure, what it receives, and what of that it sends."""
     report = in_turn(
@@ -410,7 +400,6 @@ EDGES = (
     Edge("outlier_gain.FACTOR_DOWN", lambda factor: scaled(factor, 0.1), 0.99e-6, 1.01e-6, "GS206"),
     Edge("outlier_gain.STARVED", partial(scaled, 1e-7), 9.9, 10.1, "GS206"),
     Edge("outlier_gain.NOTHING", partial(scaled, 1e-8, size=1), 0.99e-4, 1.01e-4, "GS206"),
-    Edge("saturated_activation.STUCK", stuck, 0.99e-5, 1.01e-5, "GS203"),
     Edge("saturated_activation.LOUD", certain, 1.01e-3, 0.99e-3, WARNING, REMARK, severity),
     Edge(
         *("saturated_activation.STUCK", partial(certain, 1.0), 0.99e-5, 1.01e-5),
