@@ -157,8 +157,7 @@ class Cut(Record, eq=False):
     ``switched``: where the program had switched history off (``with torch.no_grad()``,
     ``set_grad_enabled(False)``); ``within`` is the function of torch that did so by itself
     (``Normal.sample``), and ``twin`` its method that keeps history (``rsample``), if it has one.
-    ``then`` is what the same line made of the result (``x.detach().numpy()``), or "create_graph"
-    where torch.autograd.grad was to keep the history.  ``summand``: what
+    ``then`` is what the same line made of the result (``x.detach().numpy()``).  ``summand``: what
     was made from its result is added to a loss that other terms give its history;
     ``scalar``: what was cut was such a number already.  ``inside``: a custom
     Function whose result does have history, and that used these leaves without being given them;

@@ -108,7 +108,8 @@ class StepTracker:
             place = listener.recorder.places.number(made.call.frame)
             if made.call.create_graph:
                 listener.leaves.note_derived(made.leaves)
-            listener.cuts.note_gradients(place, made.leaves, made.result, made.call.create_graph)
+            else:
+                listener.cuts.note_gradients(place, made.leaves, made.result)
             if any(getattr(gradient, "requires_grad", False) for gradient in made.result):
                 # A loss of gradients goes through all of that graph, also where a derivative is
                 # a constant, as by a bias.

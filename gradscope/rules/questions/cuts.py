@@ -39,13 +39,6 @@ _WORDS = (
         "Pass `create_graph=True` where a loss is computed from the gradients.",
     ),
     (
-        "create_graph",
-        "create_graph=True records no history where the derivative is a constant, nor for a "
-        "custom Function whose backward is marked once_differentiable.",
-        "Take once_differentiable off and write that backward with torch operations; a constant "
-        "has no gradient to go on with.",
-    ),
-    (
         "detach detach_ data",
         "Its result shares the numbers but not the history.",
         "Leave it out where a gradient is wanted; keep it for targets, logging, state that is "
@@ -152,8 +145,7 @@ def name_of(cut: Cut) -> str:
     if cut.reason != "function":
         return cut.within or cut.reason
     # What the same line made of it, unless that is how it was called.
-    told = cut.then and cut.then != "create_graph"
-    return f"{cut.function} (for {cut.then})" if told else cut.function
+    return f"{cut.function} (for {cut.then})" if cut.then else cut.function
 
 
 def place_of(cut: Cut) -> int | None:
