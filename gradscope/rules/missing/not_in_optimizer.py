@@ -14,9 +14,8 @@ may be meant. It is a warning where something speaks against that:
   it;
 - an optimizer holds what is no longer used, what it has taken the place of, or a copy of it;
 - two optimizers hold the same parameters, and none of this module;
-- it belongs to the module that makes the loss, and not to a network in it;
-- it is given what layers make that the optimizer holds, and nothing else; it was not
-  loaded and is not in eval mode; and at most a fifth of the parameters are left out, or it was
+- it weighs what layers make that the optimizer holds, and nothing else, also in the loss; it was
+  not loaded and is not in eval mode; and at most a fifth of the parameters are left out, or it was
   drawn at random and is of a module beside theirs. Such a module may also give them what it makes.
 
 Then the finding is at the line that makes the optimizer, or that calls what makes it, and the

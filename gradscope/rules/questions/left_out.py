@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts
-from gradscope.rules.questions.ops import REDUCING, WEIGHING
+from gradscope.rules.questions.ops import WEIGHING
 from gradscope.rules.questions.optimizers import order_of, replacements, twin_optimizers
-from gradscope.walks import walk
 
 _Items = Sequence[TrackedParameter]
 
@@ -42,11 +41,7 @@ _ONCE = (
     "Make layers and parameters once, in `__init__` or before the loop, and the optimizer after "
     "them."
 )
-_BOTH = "Give the optimizer the parameters of all of them."
-_OF_LOSS = (
-    "Give the optimizer the parameters of the loss, too: "
-    "`[*model.parameters(), *criterion.parameters()]`."
-)
+_BOTH = "Give the optimizer the parameters of all of them, those of a loss, too."
 
 
 def evidence(facts: Facts, left: _Items) -> Evidence | None:
@@ -54,7 +49,6 @@ def evidence(facts: Facts, left: _Items) -> Evidence | None:
     probes: tuple[Callable[[Facts, _Items], Evidence | None], ...] = (
         _replaced,
         _twins,
-        _of_the_loss,
         _late,
         _unlearned,
     )
@@ -115,7 +109,8 @@ def _is_beside(left: _Items, held: _Items) -> bool:
 def _weighed(facts: Facts, own: set[int], others: set[int]) -> list[bool]:
     """For each call that weighs something by these leaves, whether that was computed of others."""
     weights, made = _made_of(facts, own), facts.reaching(others) - _made_of(facts, others)
-    users = {node for one in weights for node in facts.above(one) if facts.op(node) in _JOINING}
+    above = {node for one in weights for node in facts.above(one)} - weights
+    users = [node for node in above if facts.op(node) in _MEETING]
     return [not made.isdisjoint(set(facts.below(node)) - weights) for node in users]
 
 
@@ -151,37 +146,11 @@ def _twins(facts: Facts, left: _Items) -> Evidence | None:
     return Evidence(words, found[1], "Give the second optimizer the parameters of this module.")
 
 
-def _of_the_loss(facts: Facts, left: _Items) -> Evidence | None:
-    """Parameters that the module of the loss itself holds, not a network inside of it."""
-    paths, holding = (
-        sorted(_losses(facts), key=len),
-        {item.name.rpartition(".")[0] for item in left},
-    )
-    path = next((one for one in paths if one in holding), None)
-    if path is None:
-        return None
-    words = f"{path} makes the loss, and has parameters of its own"
-    return Evidence(words, next(iter(facts.seen.optimizers), None), _OF_LOSS)
-
-
-def _losses(facts: Facts) -> set[str]:
-    """The modules in whose calls the terms of the loss were made."""
-
-    def onwards(node: int) -> Iterable[int]:
-        is_outside = not facts.module(facts.graph.nodes[node])
-        return facts.below(node) if is_outside and facts.op(node) in REDUCING else ()
-
-    found = set[str]()
-    for node in walk((root.node for root in facts.graph.roots), onwards):
-        record = facts.graph.nodes[node]
-        first = record.outputs[0] if record.outputs else None
-        if first is not None and not first.shape:
-            found.add(facts.module(record))
-    return found - {""}
-
-
 _JOINING = WEIGHING | {"Cdist", "EuclideanDist"}
-"""A head weighs its input, or compares it with one row for each class."""
+"""A layer weighs its input, or compares it with one row for each class."""
+
+_MEETING = _JOINING | {"Mul", "Sub"}
+"""A loss also weighs its terms, or takes the difference to one row for each sample."""
 
 
 def _should_learn(left: _Items, held: _Items) -> bool:
