@@ -481,17 +481,8 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         ),
         optimizers=(B,),
     ),
-    "in no optimizer, in the place of another": see(
-        "GS307 warning 8",
-        learners=(
-            held("a.w", (A,)),
-            learner("Linear.w", held_by=(B,), gone=True, made=C),
-            learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
-        ),
-        optimizers=(A, B),
-    ),
-    "made later, and in the place of nothing": see(
-        "GS301 warning 9, GS307 warning 7",
+    "made later, where another optimizer holds what nothing uses": see(
+        "GS301 warning 9, GS307 warning 8",
         learners=(
             held("a.w", (A,)),
             learner("c.w", held_by=(B,), made=C),

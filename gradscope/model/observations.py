@@ -102,9 +102,8 @@ class TrackedParameter(Record):
     variable at the top of the program: layers in a plain list. ``wanted``: a call of
     torch.autograd.grad failed because it is not in the graph that the call went through.
     ``held_by`` are places of ``Observations.optimizers``; ``held_once`` is the place that made the
-    optimizer, where that is gone. ``gone``: an optimizer holds it, and no module and no variable in
-    sight does. ``late``: it was made after all optimizers, and the program does not change it by
-    hand. ``loaded``: the program has copied other numbers into it.
+    optimizer, where that is gone. ``late``: it was made after all optimizers, and the program does
+    not change it by hand. ``loaded``: the program has copied other numbers into it.
     ``evaluated``: the program has put a module that holds it in eval mode last. ``handled``: the
     program reads its gradient, or changes it by hand. ``root`` numbers the modules that lie in no
     other one. ``size`` is the 2-norm of its values at the end, where other ranks have it as well.
@@ -131,7 +130,6 @@ class TrackedParameter(Record):
     wanted: bool = False
     held_by: tuple[int | None, ...] = ()
     held_once: Place = None
-    gone: bool = False
     late: bool = False
     loaded: bool = False
     evaluated: bool = False

@@ -146,7 +146,6 @@ def _told(
         kept=bool(name) and _is_kept(known) and not leaves.is_edited(tensor),
         held_by=held_by,
         held_once=None if held_by else at(max(known.holders, default=-1)),
-        gone=optimizer is not None and owner is None and not case.names.get(tensor),
         late=leaves.is_late(tensor) and not known.read,
         lazy=is_lazy(tensor),
         evaluated=id(tensor) in evaluated,

@@ -12,7 +12,7 @@ may be meant. It is a warning where something speaks against that:
 - it was made after the optimizers, and the program does not change it by hand: where a single one
   of three backward calls or more reached it, as it is made anew for each, at the line that makes
   it;
-- an optimizer holds what is no longer used, what it has taken the place of, or a copy of it;
+- an optimizer holds what is no longer used, or a copy of it;
 - two optimizers hold the same parameters, and none of this module;
 - it weighs what layers make that the optimizer holds, and nothing else, also in the loss; it was
   not loaded and is not in eval mode; and at most a fifth of the parameters are left out, or it was

@@ -49,7 +49,6 @@ from gradscope.rules.questions.optimizers import (
     grouped,
     one_cause,
     order_of,
-    replacements,
 )
 from gradscope.rules.rule import Rule
 
@@ -66,10 +65,7 @@ class UnusedParameter(Rule):
 
 
 def _never_used(facts: Facts) -> Iterable[FindingDraft]:
-    # What another parameter has taken the place of is told with that one.
-    old = facts.once(replacements).values()
-    unused = [one for one in facts.once(find_missing).unused if one not in old]
-    for paths, learners in one_cause(facts, unused):
+    for paths, learners in one_cause(facts, facts.once(find_missing).unused):
         first = learners[0]
         # Of a copy nobody knows more than which optimizer holds it.
         unknown = first.made is None and not first.in_module

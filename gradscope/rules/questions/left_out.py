@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts
 from gradscope.rules.questions.ops import WEIGHING
-from gradscope.rules.questions.optimizers import order_of, replacements, twin_optimizers
+from gradscope.rules.questions.optimizers import order_of, twin_optimizers
 
 _Items = Sequence[TrackedParameter]
 
@@ -30,9 +30,6 @@ MOST_LEFT = 0.2
 FEWEST_CALLS = 3
 """Backward calls of which one reaches a parameter, before it is said to be made for that call."""
 
-_REPLACED = (
-    "it took the place of a parameter that an optimizer still holds, and that is no longer used"
-)
 _AFTER = (
     "Make the optimizer after the model is complete; or add what came later: "
     "`optimizer.add_param_group(...)`."
@@ -47,21 +44,11 @@ _BOTH = "Give the optimizer the parameters of all of them, those of a loss, too.
 def evidence(facts: Facts, left: _Items) -> Evidence | None:
     """The first thing that speaks for it, for parameters that are left out together."""
     probes: tuple[Callable[[Facts, _Items], Evidence | None], ...] = (
-        _replaced,
         _twins,
         _late,
         _unlearned,
     )
     return next((found for probe in probes if (found := probe(facts, left))), None)
-
-
-def _replaced(facts: Facts, left: _Items) -> Evidence | None:
-    """The parameter took the place of one that an optimizer still holds."""
-    known = facts.once(replacements)
-    old = next((known[item.name] for item in left if item.name in known), None)
-    if old is None:
-        return None
-    return Evidence(_REPLACED, order_of(old), _AFTER)
 
 
 def _late(facts: Facts, left: _Items) -> Evidence | None:
@@ -71,8 +58,11 @@ def _late(facts: Facts, left: _Items) -> Evidence | None:
     if all(item.once for item in left) and facts.seen.calls >= FEWEST_CALLS:
         words = f"made after the optimizer, and reached by 1 of {facts.seen.calls:,} backward calls"
         return Evidence(words, left[0].made, _ONCE)
-    holder = next((item for item in facts.seen.learners if item.in_module and item.held_by), None)
-    place = None if holder is None else order_of(holder)
+    held = [item for item in facts.seen.learners if item.held_by]
+    # One that holds what nothing uses, if any: this may have taken the place of that.
+    idle = [item for item in held if item.used is None and not item.reached]
+    first = next(iter(idle or [item for item in held if item.in_module]), None)
+    place = None if first is None else order_of(first)
     return Evidence("made after the optimizer, which cannot hold it", place, _AFTER)
 
 
