@@ -15,8 +15,8 @@ not given as an argument. `copy.deepcopy` of a module does where backward reache
 Of `no_grad` and `set_grad_enabled(False)` the line is the one that switched gradients off: the
 `with`, or the call, also that of a decorated function; of `inference_mode` the first call that ran
 there. All that ran there is one finding. Where a function of torch does so by itself, as
-`dist.sample()` does, that is named. A pass of which nothing comes into a graph, such as an
-evaluation, is no reason for a parameter that was also used with history.
+`dist.sample()` does and `rsample()` does not, that is named. A pass of which nothing comes into a
+graph, such as an evaluation, is no reason for a parameter that was also used with history.
 
 A checkpoint with `use_reentrant=True` calls its function a second time in backward. Parameters
 that the first call used, and that get no gradient though backward comes to the checkpoint, had no
