@@ -161,10 +161,10 @@ def test_a_last_layer_that_is_left_out(loss: str, session: Session) -> None:
 def test_a_last_layer_that_is_meant_to_stay(name: str, session: Session) -> None:
     before, held, loss = MEANT[name]
     text = HEADED.format(before=before, held=held, loss=loss)
-    assert "it is the last layer" not in str(found(session, text))
+    assert "nothing was copied into it" not in str(found(session, text))
 
 
-# ---------------------------------------------------------------- what is lost without a word
+# ---------------------------------------------------------------- what is dropped on purpose
 
 LOOPS = """
 def net():
@@ -180,20 +180,9 @@ def learn(model, optimizer, then=lambda: None):
     optimizer.step()
 SGD = torch.optim.SGD
 """
-SILENT = """
-torch.save(read, "net.pt")
-read = torch.load("net.pt", weights_only=False)
-for step in range(3):
-    learn(read, fifth)
-fourth = SGD(still.parameters(), lr=1e-9)  # GS313
-for step in range(6):
-    loss(still).backward()
-    fourth.step()
-    fourth.zero_grad()
-"""
 MODELS = """
-other, still, read = (net() for _ in range(3))
-fifth = SGD(read.parameters(), lr=0.1)  # GS307
+other, read = (net() for _ in range(2))
+fifth = SGD(read.parameters(), lr=0.1)
 """
 CALM = """
 def drop():
@@ -220,8 +209,5 @@ for epoch in range(3):
 """
 
 
-@pytest.mark.parametrize("text", [MODELS + SILENT, MODELS.replace("# GS307", "") + CALM])
-def test_what_is_lost_without_a_word(text: str, session: Session) -> None:
-    marked = [line for line in text.splitlines() if "# GS" in line]
-    expected = {(line.rpartition("# ")[2], line.strip()) for line in marked}
-    assert set(told(session, LOOPS + text)) == expected
+def test_nothing_is_told_of_what_is_dropped_on_purpose(session: Session) -> None:
+    assert told(session, LOOPS + MODELS + CALM) == []

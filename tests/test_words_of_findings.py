@@ -180,42 +180,6 @@ OWN_CHANGES = {
 }  # fmt: skip
 
 
-SCALED = """\
-import torch
-from torch import nn
-torch.manual_seed(0)
-net = nn.Linear(3, 1)
-optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
-for step in range(8):
-    optimizer.zero_grad()
-    (net(torch.ones(4, 3)).square().mean() * {factor}).backward()
-    nn.utils.clip_grad_norm_(net.parameters(), {limit})
-    optimizer.step()
-"""
-LIMIT = "The limit, not the loss, decides"
-CLIPPED_AWAY = {
-    "all of them": Case(
-        SCALED.format(factor="5", limit="1e-3"), "GS504", 9, (LIMIT, "Raise the limit"), ("Look",)
-    ),
-    "one of them": Case(
-        SCALED.format(factor="1e9 ** (step == 5)", limit="1.0"),
-        *("GS504", 9, ("so much larger than others",), (LIMIT, "Raise")),
-    ),
-    "ever larger ones": Case(
-        SCALED.format(factor="30 ** step", limit="1e-3"),
-        *("GS504", 9, (LIMIT, "so much larger than others"), ("Raise",)),
-    ),
-}
-
-
-def test_numbers_of_a_clipping_are_those_of_its_step(session: Session) -> None:
-    report = session.look(CLIPPED_AWAY["one of them"].program, command="doctor")
-    (found,) = (one for one in report.findings if one.rule == "GS504")
-    norms = {step.number: step.norm for step in report.observations.steps}  # type: ignore[union-attr]
-    assert found.step == 6
-    assert f"‖g‖ {float(norms[6] or 0):.3g} before" in words(found)
-
-
 HOOKED = f"""\
 import torch
 {function("Halved", "x / 2", "grad.div_(2)")}\
@@ -512,7 +476,6 @@ PROGRAMS = {
     "what a function was not given": ARGUMENTS,
     "what torch refused": REFUSALS,
     "what changed a saved tensor": OWN_CHANGES,
-    "what a limit decides": CLIPPED_AWAY,
     "who changed a gradient": WRITTEN,
     "why a gradient is not finite": OVERFLOWS,
     "what a softmax was given": MASKS,

@@ -102,10 +102,8 @@ class TrackedParameter(Record):
     variable at the top of the program: layers in a plain list. ``wanted``: a call of
     torch.autograd.grad failed because it is not in the graph that the call went through.
     ``held_by`` are places of ``Observations.optimizers``; ``held_once`` is the place that made the
-    optimizer, where that is gone. ``gone``: an optimizer holds it, and no module and no variable in
-    sight does. ``late``: it was made after all optimizers, and the program does not change it by
-    hand. ``thawed``: it was frozen when an optimizer was made, and the program has let it learn
-    since, at ``thawed_at``. ``loaded``: the program has copied other numbers into it.
+    optimizer, where that is gone. ``late``: it was made after all optimizers, and the program does
+    not change it by hand. ``loaded``: the program has copied other numbers into it.
     ``evaluated``: the program has put a module that holds it in eval mode last. ``handled``: the
     program reads its gradient, or changes it by hand. ``root`` numbers the modules that lie in no
     other one. ``size`` is the 2-norm of its values at the end, where other ranks have it as well.
@@ -132,10 +130,7 @@ class TrackedParameter(Record):
     wanted: bool = False
     held_by: tuple[int | None, ...] = ()
     held_once: Place = None
-    gone: bool = False
     late: bool = False
-    thawed: bool = False
-    thawed_at: Place = None
     loaded: bool = False
     evaluated: bool = False
     handled: bool = False
@@ -159,9 +154,8 @@ class Cut(Record, eq=False):
     itself what a call started from (``root``).
     ``switched``: where the program had switched history off (``with torch.no_grad()``,
     ``set_grad_enabled(False)``); ``within`` is the function of torch that did so by itself
-    (``Normal.sample``), and ``twin`` its method that keeps history (``rsample``), if it has one.
-    ``then`` is what the same line made of the result (``x.detach().numpy()``), or "create_graph"
-    where torch.autograd.grad was to keep the history.  ``summand``: what
+    (``Normal.sample``).
+    ``then`` is what the same line made of the result (``x.detach().numpy()``).  ``summand``: what
     was made from its result is added to a loss that other terms give its history;
     ``scalar``: what was cut was such a number already.  ``inside``: a custom
     Function whose result does have history, and that used these leaves without being given them;
@@ -182,7 +176,6 @@ class Cut(Record, eq=False):
     summand: bool = False
     scalar: bool = False
     within: str = ""
-    twin: str = ""
     inside: bool = False
     ways: tuple[str, ...] = ()
     ungiven: bool = False
@@ -314,12 +307,11 @@ class Carried(Record):
 
 
 class Alteration(Record):
-    """Something of the program's that changed a gradient on its way, or in ``.grad``.
+    """Something of the program's that changed a gradient on its way.
 
-    ``function`` is what did it (``register_hook``, ``clip_grad_norm_``), ``origin`` where that was
-    called, None where that was not seen; ``before`` and ``after`` are norms, of clipping those of
-    its strongest, after the backward call with the number ``call``, and ``least`` is the smallest
-    norm before it; ``node`` receives the gradient, where it is in the graph.
+    ``function`` is what did it (``register_hook``), ``origin`` where that was called, None where
+    that was not seen; ``before`` and ``after`` are norms; ``node`` receives the gradient, where it
+    is in the graph.
     """
 
     origin: Place
@@ -327,8 +319,6 @@ class Alteration(Record):
     node: int | None = None
     before: Number | None = None
     after: Number | None = None
-    call: int = 0
-    least: Number | None = None
 
 
 class Step(SeenRecord, frozen=True):
@@ -456,10 +446,9 @@ class MistakenCall(Record):
 
 
 class StepEffect(Record):
-    """What the steps of one place changed of a sample of parameters, in half precision or at a tiny
-    rate: ``asked`` elements had a gradient, and ``still`` of these stayed as they were, in
-    ``looks`` steps.  ``cast`` is where the program gave the parameters that precision, or made the
-    optimizer where the rate is what is too small."""
+    """What the steps of one place changed of a sample of parameters in half precision: ``asked``
+    elements had a gradient, and ``still`` of these stayed as they were, in ``looks`` steps.
+    ``cast`` is where the program gave the parameters that precision."""
 
     origin: Place
     dtype: str

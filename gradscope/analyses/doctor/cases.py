@@ -74,10 +74,6 @@ def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
     if made.failure is not None:
         # Torch found something that we have not seen, so that every slot is asked.
         changed = changed or changes_in(made.walked, recorder, thorough=True)
-        alterations.extend(
-            Alteration(origins.of(place), function)
-            for place, function in listener.alterations.module_hooks.items()
-        )
         if "a second time" in message(made.failure):
             gone = freed_slots(made.walked, recorder.freed.numbers(but_the_last=True))
     case.held += listener.leaves.held()

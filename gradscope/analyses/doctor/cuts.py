@@ -73,7 +73,7 @@ class Cuts:
 
     def __init__(self, recorder: Recorder, switches: Switches) -> None:
         self._recorder = recorder
-        self._numbers = PlainNumbers(recorder.sources)
+        self._numbers = PlainNumbers()
         self._marked_at = 0
         self._switches = switches
         self.known: dict[_Key, KnownCut] = {}
@@ -106,16 +106,14 @@ class Cuts:
         return self.know(call.place, call.function, call.results, behind, reason, call.out)
 
     def note_gradients(
-        self, place: int, leaves: list[torch.Tensor], gradients: Iterable[Any], create_graph: bool
+        self, place: int, leaves: list[torch.Tensor], gradients: Iterable[Any]
     ) -> None:
-        """``torch.autograd.grad`` has returned: without ``create_graph`` its results are a cut, and
-        with it where they have no history all the same."""
+        """``torch.autograd.grad`` has returned, without ``create_graph``: its results are a cut."""
         tensors = [item for item in gradients if isinstance(item, torch.Tensor)]
         if tensors and not any(map(requires_grad, tensors)):
             cut = self.know(place, "grad", tensors, leaves)
             if cut is not None:
                 cut.itself = False  # a gradient is computed by all that lies between
-                cut.then = "create_graph" if create_graph else ""
 
     def note_data_set(self, call: TorchCall) -> None:
         """The program has given a tensor new numbers through ``.data``."""
@@ -216,7 +214,6 @@ class Cuts:
             switched=switch.place,
             scalar=all(is_small(tensor, 1) for tensor in behind),
             within=switch.within,
-            twin=switch.twin,
             discrete=not any(map(is_continuous, results)),
         )
         if cut is None:

@@ -82,7 +82,7 @@ class DoctorListener(Listener):
         self.switches = Switches()
         self.cuts = Cuts(recorder, self.switches)
         self.lost_terms = LostTerms(self.cuts, recorder)
-        self.broadcasts = Broadcasts(self.cuts.is_followed)
+        self.broadcasts = Broadcasts()
         self.carried = CarriedHistories(recorder)
         self.leaves = Leaves(recorder, self.cuts.know)
         self.optimizers = Optimizers(recorder, self.leaves, self.lost_terms.note_step)
@@ -256,7 +256,6 @@ class DoctorListener(Listener):
         if in_place:
             sources = [leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one)]
             self.leaves.note_written(call, sources)
-            self.alterations.note_clip(call)
             self.leaves.note_edit(call)
         if call.function == "deepcopy" and call.results:
             self.leaves.note_copy(call.place, call.results[0], call.operands[0])

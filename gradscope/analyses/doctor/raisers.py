@@ -17,7 +17,7 @@ from torch.autograd.function import BackwardCFunction, once_differentiable
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.autograd import saved
-from gradscope.autograd.nodes import is_leaf, op_name, torch_name
+from gradscope.autograd.nodes import is_leaf, op_name
 from gradscope.escaping import message
 from gradscope.model.observations import Raiser, RaiserKind
 from gradscope.recording.hook_codes import KnownHook
@@ -31,9 +31,6 @@ _BY_HOOK = re.compile(r"\bhooks?\b.* (changed|returned|should)|\bhook\b.* to ret
 
 _LATE = "post accumulate grad hooks should"
 _OF_LEAVES = "register_post_accumulate_grad_hook"
-
-_CHECKED = re.compile(r"Function '?(\w+)'? returned")
-"""Torch's words where it has looked at what a node sent: that node has run."""
 
 _ONCE = "marked with @once_differentiable"
 _MARK: CodeType = once_differentiable(len).__code__
@@ -175,9 +172,6 @@ class _RaiserSearch:
 
     def _turn(self) -> int | None:
         """The node that was running, or about to, when the call failed."""
-        checked, latest = _CHECKED.match(self._text), self._made.flow.latest
-        if checked and latest is not None and self._is_named(latest, checked[1]):
-            return latest
         if self._made.is_full:
             return self._made.flow.turn
         # Nobody followed the call from node to node; what has run has dropped what it had saved.
@@ -194,9 +188,6 @@ class _RaiserSearch:
             if getattr(getattr(function, "backward", None), "__code__", None) is _MARK:
                 found.setdefault(function, number)
         return next(iter(found.values())) if len(found) == 1 else None
-
-    def _is_named(self, node: int, name: str) -> bool:
-        return torch_name(self._walked.nodes[node]) == name
 
 
 def _written(code: CodeType) -> str:

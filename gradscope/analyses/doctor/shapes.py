@@ -4,7 +4,7 @@ whether that is what a loss then sums up."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from gradscope.analyses.doctor.ancestry import averaged_sums, kinds, summed_elements
 from gradscope.analyses.doctor.cut_calls import MAX_FOLLOWED
 from gradscope.autograd.nodes import torch_name
-from gradscope.autograd.tensors import TensorTable, grad_fn_of
+from gradscope.autograd.tensors import grad_fn_of
 from gradscope.model.observations import Broadcast
 from gradscope.recording.torch_call import TorchCall
 
@@ -26,10 +26,6 @@ _CHOOSING = "maximum minimum max min fmax fmin where clamp clip"
 _TRANSCENDENTAL = "logaddexp xlogy atan2 hypot"
 ELEMENTWISE = frozenset(f"{_ARITHMETIC} {_CHOOSING} {_TRANSCENDENTAL}".split())
 WATCHED = LOSSES | ELEMENTWISE
-_PASSING = ELEMENTWISE | frozenset(
-    ["abs", "neg", "exp", "log", "sqrt", "square", "clone", "float", "to", "detach", "relu"]
-)
-"""What also gives an element for each element, of operands that need no broadcasting."""
 
 _ADDED = ("add", "radd", "iadd", "sub", "rsub", "isub", "subtract")
 
@@ -39,34 +35,22 @@ Shape = tuple[int, ...]
 
 
 class Broadcasts:
-    """Places where two shapes grew into a third.
+    """Places where two shapes grew into a third, on the way to a gradient."""
 
-    Args:
-        is_derived: whether a tensor without history was computed from what has one: a target, an
-            advantage.  What only data goes into is left alone.
-    """
-
-    def __init__(self, is_derived: Callable[[torch.Tensor], bool]) -> None:
+    def __init__(self) -> None:
         self.known: dict[int, Broadcast] = {}
-        self._is_derived = is_derived
-        # What has no history: the places that it comes from; and the nodes that took it, or made
-        # it, with theirs.
-        self._results: TensorTable[int] = TensorTable(MAX_FOLLOWED)
+        # The nodes that were made there, with the place of each.
         self._nodes: deque[tuple[int, int]] = deque(maxlen=MAX_FOLLOWED)
 
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
-        if self._results and call.function in _PASSING:
-            for place in self._results.get_all(call.operands):
-                self._pass_on(call, place)
-        if call.function not in WATCHED or len(call.operands) < 2:
+        if not call.in_graph or call.function not in WATCHED or len(call.operands) < 2:
             return
-        if call.in_graph or any(map(self._is_derived, call.operands)):
-            grown = _grown(call.operands)
-            if grown is not None:
-                told = Broadcast(call.place, call.function, *grown)
-                self.known.setdefault(call.place, told)
-                self._pass_on(call, call.place)
+        grown = _grown(call.operands)
+        if grown is not None:
+            told = Broadcast(call.place, call.function, *grown)
+            self.known.setdefault(call.place, told)
+            self._nodes.append((call.sequence_range[1] - 1, call.place))
 
     def mark(self, roots: Iterable[Any]) -> None:
         """Backward is about to walk a graph from these roots."""
@@ -80,16 +64,6 @@ class Broadcasts:
                 # The mean of all sums, or differences, is that of the pairs.
                 is_spared = told.function in _ADDED and node in averaged
                 told.reduced |= node in summed and not is_spared
-        self._results.forget_dead()
-
-    def _pass_on(self, call: TorchCall, place: int | None) -> None:
-        if place is None:
-            return
-        if call.in_graph:
-            self._nodes.append((call.sequence_range[1] - 1, place))
-        else:
-            for tensor in call.results:
-                self._results[tensor] = place
 
 
 def _grown(operands: list[torch.Tensor]) -> tuple[tuple[Shape, Shape], Shape] | None:

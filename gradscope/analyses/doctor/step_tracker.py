@@ -44,7 +44,6 @@ class StepTracker:
         listener, log, call = self._listener, self._log, made.call
         edited = self._edited()
         listener.lost_terms.begin(call.accumulates)
-        listener.alterations.call = log.calls
         listener.optimizers.note_call()
         # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)
@@ -109,7 +108,8 @@ class StepTracker:
             place = listener.recorder.places.number(made.call.frame)
             if made.call.create_graph:
                 listener.leaves.note_derived(made.leaves)
-            listener.cuts.note_gradients(place, made.leaves, made.result, made.call.create_graph)
+            else:
+                listener.cuts.note_gradients(place, made.leaves, made.result)
             if any(getattr(gradient, "requires_grad", False) for gradient in made.result):
                 # A loss of gradients goes through all of that graph, also where a derivative is
                 # a constant, as by a bias.

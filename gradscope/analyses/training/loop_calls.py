@@ -86,7 +86,7 @@ class LoopCalls:
     Args:
         recorder: is asked for places, and aside while something is noted.
         optimizers: are told of each that is made.
-        alterations: are told of clipping to a norm, and of backward hooks on modules.
+        alterations: are told of backward hooks on modules.
     """
 
     def __init__(
@@ -194,13 +194,11 @@ class LoopCalls:
 
     def _clipped(self, call: HeardCall) -> None:
         """Tell what nobody has seen of a clipping."""
-        bound = call.args[1] if len(call.args) > 1 else call.kwargs.get("max_norm")
         gradients = [one.grad for one in call.parameters if one.grad is not None]
         place = self._place(call)
         if place >= 0 and gradients:
             site = self._recorder.places.site(place)
             self._recorder.events.note_changed(gradients, call.name, site)
-            self._alterations.note_clipping(call.name, place, call.result, bound)
 
     def _scales(self, call: HeardCall) -> None:
         if len(call.args) < 2 or call.is_from_torch:

@@ -117,7 +117,7 @@ class Optimizers:
         known.made, self._made[place] = place, None
         # One that never steps may be gone when the program has ended.
         self._meet(optimizer, known)
-        self._leaves.note_optimizer()
+        self._leaves.optimizers_made += 1
 
     def note_stepping(self, optimizer: Any) -> KnownOptimizer:
         """An optimizer steps, or a GradScaler leaves its step out."""
@@ -226,7 +226,7 @@ class Optimizers:
             tensors, place = parameters_of(step.optimizer), self._place(step.frame)
             known = self.of(step.optimizer)
             self.order.stepped(known, tensors, place, step.changed)
-            self.effects.end(step.samples, place, known.made)
+            self.effects.end(step.samples, place)
             changed = [one for one in tensors if id(one) in step.changed]
             self.spoiling.end(step.optimizer, changed, known, place)
         return step.optimizer

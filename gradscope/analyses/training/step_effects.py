@@ -27,9 +27,6 @@ MAX_ELEMENTS = 1_024
 MAX_CAST = 200_000
 """Parameters of which it is remembered where they were cast."""
 
-TINY_RATE = 1e-6
-"""Learning rates below it are asked for in any precision."""
-
 HALF = (torch.bfloat16, torch.float16)
 
 
@@ -71,15 +68,12 @@ class StepEffects:
         return [Sample(live, live.clone()) for live in map(_first, filter(_is_flat, tensors))]
 
     def _asked_for(self, optimizer: Any) -> list[Sample]:
-        """Samples of the parameters that a step should change, and may be unable to."""
+        """Samples of the parameters in half precision, which a step may be unable to change."""
         groups = [group for group in optimizer.param_groups if group.get("lr") != 0]
         tensors = [tensor for group in groups for tensor in group["params"] if _is_fit(tensor)]
-        halves = [tensor for tensor in tensors if tensor.dtype in HALF]
-        if not halves and not all(_is_tiny(group, optimizer) for group in groups):
-            return []
         return [
             Sample(live, live.clone(), _first(tensor.grad) != 0, self._casts.get(tensor, -1))
-            for tensor in halves or tensors
+            for tensor in tensors
             for live in (_first(tensor),)
         ]
 
@@ -104,8 +98,8 @@ class StepEffects:
                 known[kind] = True
         return known.get(kind, False)
 
-    def end(self, samples: Iterable[Sample], place: int, made: int) -> None:
-        """Compare them with what the step has made of them; ``made`` is the optimizer's place."""
+    def end(self, samples: Iterable[Sample], place: int) -> None:
+        """Compare them with what the step has made of them."""
         # A step may give memory back, or leave that to a hook of the program.
         kept = [(one, of) for one in samples if (of := one.asked) is not None]
         kept = [(one, asked) for one, asked in kept if readable(one.live)]
@@ -113,7 +107,7 @@ class StepEffects:
             return
         dtype = str(kept[0][0].live.dtype).removeprefix("torch.")
         known = self.known.setdefault(place, StepEffect(place, dtype))
-        casts = [one.cast if one.live.dtype in HALF else made for one, _ in kept]
+        casts = [one.cast for one, _ in kept]
         known.cast = max(-1 if known.cast is None else known.cast, *casts)
         # Read at once.
         asked = int(sum(read_numbers([of.sum() for _, of in kept])))
@@ -127,16 +121,10 @@ def _is_fused(optimizer: Any) -> bool:
     return any(group.get("fused") for group in optimizer.param_groups)
 
 
-def _is_tiny(group: dict[str, Any], optimizer: Any) -> bool:
-    """Whether a rate is, and was not made so for the beginning only."""
-    rates = [group.get("lr"), group.get("initial_lr", 0.0), optimizer.defaults.get("lr", 0.0)]
-    return all(type(rate) in (int, float) and rate < TINY_RATE for rate in rates)
-
-
 def _is_fit(tensor: Any) -> bool:
     gradient = getattr(tensor, "grad", None)
-    is_float = isinstance(tensor, torch.Tensor) and tensor.dtype.is_floating_point
-    return is_float and gradient is not None and _is_flat(tensor) and _is_flat(gradient)
+    is_half = isinstance(tensor, torch.Tensor) and tensor.dtype in HALF
+    return is_half and gradient is not None and _is_flat(tensor) and _is_flat(gradient)
 
 
 def _is_flat(tensor: torch.Tensor) -> bool:

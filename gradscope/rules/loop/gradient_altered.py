@@ -1,15 +1,12 @@
 """GS504 gradient-altered
 
-A hook or clipping changes a gradient on its way. Information, unless it leaves parameters
-nothing at all.
+A hook changes a gradient on its way. Information, unless it leaves parameters nothing at all.
 
 ## How it is recognised
 
 The numbers of a gradient behind a hook differ from those before it, also behind the backward
 hook of a module; or those that arrive from those that were sent, by a hook or a backward that
-was not seen. Or clipping leaves less than 1
-% of a gradient: to raise the limit is the remedy only where it does so in every call, and the
-norms of these are not 100 times apart.
+was not seen.
 
 A warning where a hook on a tensor inside of the graph gives nothing but zeros for a gradient
 that is not zero, and parameters get nothing else. Where several gradients arrive at that
@@ -40,9 +37,6 @@ from gradscope.rules.questions.stops import silenced
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
-CLIPPED = 0.01
-"""Clipping that leaves less of a gradient decides the size of every step by itself."""
-
 
 class GradientAltered(Rule):
     code = "GS504"
@@ -51,48 +45,29 @@ class GradientAltered(Rule):
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         if facts.seen.failure is not None and facts.seen.failure.in_backward:
             return  # what hooks would have made of the gradient in the end was not seen
-        # What is clipped before it is divided by the scale is not too large: its order is wrong.
-        scaled = {
-            entry.origin for entry in facts.seen.mistaken_calls if entry.kind == "clip scaled"
-        }
         told: set[int | None] = set()
         for entry in facts.seen.alterations:
-            if entry.origin not in told | scaled and _matters(entry):
+            if entry.origin not in told:
                 told.add(entry.origin)
                 yield _altered(facts, entry)
 
 
-def _matters(entry: Alteration) -> bool:
-    """Clipping now and then is ordinary; clipping nearly everything away is worth a word."""
-    if not entry.function.startswith("clip"):
-        return True
-    if entry.before is None or entry.after is None:
-        return False
-    return float(entry.after) < CLIPPED * float(entry.before)
-
-
 def _altered(facts: Facts, entry: Alteration) -> FindingDraft:
-    clipped, is_seen = entry.function.startswith("clip"), entry.origin is not None
+    is_seen = entry.origin is not None
     place = facts.expression(entry.origin) or entry.function
     who = f"A hook ({place})" if is_seen else "Something that was not seen"
     silenced, change = _silenced(facts, entry), _change(facts, entry)
-    why, remedy = _of_clipping(entry) if clipped else (_BELOW, _UNHOOK if is_seen else _UNSEEN)
     return facts.finding(
         "warning" if silenced else "information",
-        f"{who} makes the gradient zero."
-        if silenced
-        else f"{place} leaves next to nothing of the gradient."
-        if clipped
-        else f"{who} changes a gradient on its way.",
+        f"{who} makes the gradient zero." if silenced else f"{who} changes a gradient on its way.",
         entry.node,
         location=facts.location(entry.origin),
         evidence=(
             f"{entry.function}: {change}" if is_seen else change,
             *([f"nothing but zeros for {listed(silenced)}"] if silenced else []),
         ),
-        why=why,
-        remedy=remedy,
-        step=entry.call,
+        why="Everything below gets the changed gradient.",
+        remedy=_UNHOOK if is_seen else _UNSEEN,
     )
 
 
@@ -121,18 +96,6 @@ def _change(facts: Facts, entry: Alteration) -> str:
     return f"{count(len(ways), 'gradient')} had arrived{largest}; ‖g‖ {short(entry.after)} after"
 
 
-def _of_clipping(entry: Alteration) -> tuple[str, str]:
-    """What the limit decides, and what to do, by the smallest norm that came there as well."""
-    before, after, least = (float(one or 0) for one in (entry.before, entry.after, entry.least))
-    why = _LIMIT if after < CLIPPED * least else ""
-    if why and least > CLIPPED * before:
-        return why, "Raise the limit to the size that gradients usually have."
-    others = f", whose ‖g‖ was down to {short(least)} here" if least else ""
-    return why, f"Look for what makes this gradient so much larger than others{others}."
-
-
-_LIMIT = "The limit, not the loss, decides how large every step is."
-_BELOW = "Everything below gets the changed gradient."
 _UNHOOK = "Nothing, if it is meant (gradient reversal, scaling); else remove the hook."
 _UNSEEN = (
     "Nothing, if it is meant; else look for a hook, or for a backward that writes into what it is "

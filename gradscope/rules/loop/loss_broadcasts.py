@@ -8,9 +8,8 @@ A loss function, or an operation that only elementwise operations (also `min`, `
 and a reduction follow, broadcasts two operands against each other so that the first dimension
 of both, the samples, is in the result twice: (n, 1) against (n,), (n, 1, h, w) against (n, h,
 w). Where both have as many dimensions they were aligned on purpose; where a loss of torch is
-given different numbers of them, and grows, it is told whatever the first one is. Also under
-`no_grad` or of detached tensors, where a target is computed. Places where the same two shapes
-meet are one finding.
+given different numbers of them, and grows, it is told whatever the first one is. Places where
+the same two shapes meet are one finding.
 
 Left alone are expressions that show that it is meant (`x[:, None]`, `unsqueeze`), an operand
 that these have just made a column, what goes into a softmax or a product of matrices, and a sum

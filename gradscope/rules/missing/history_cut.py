@@ -14,9 +14,9 @@ not given as an argument. `copy.deepcopy` of a module does where backward reache
 
 Of `no_grad` and `set_grad_enabled(False)` the line is the one that switched gradients off: the
 `with`, or the call, also that of a decorated function; of `inference_mode` the first call that ran
-there. All that ran there is one finding. Where a function of torch does so by itself, that is
-named: `dist.sample()`, which has a twin with history, `rsample()`. A pass of which nothing comes
-into a graph, such as an evaluation, is no reason for a parameter that was also used with history.
+there. All that ran there is one finding. Where a function of torch does so by itself, as
+`dist.sample()` does and `rsample()` does not, that is named. A pass of which nothing comes into a
+graph, such as an evaluation, is no reason for a parameter that was also used with history.
 
 A checkpoint with `use_reentrant=True` calls its function a second time in backward. Parameters
 that the first call used, and that get no gradient though backward comes to the checkpoint, had no
@@ -32,9 +32,7 @@ So is a term, which the loss is taken apart into through sums, means and constan
 gives no gradient to the parameters of the optimizers that step next, while some of them lie behind
 a cut in it, and other terms of the same loss, or of none, do reach them: the step of the
 discriminator is no such, nor are targets, teachers, baselines and advantages, where each term
-reaches what the step changes. For `sample()` of a distribution that has `rsample()` it is enough
-that the term gives nothing to what the value was drawn from. Steps that are made by hand, without
-an optimizer, are not known.
+reaches what the step changes. Steps that are made by hand, without an optimizer, are not known.
 
 ## A program that has it, healed
 
@@ -169,14 +167,9 @@ def _terms(facts: Facts) -> Iterable[FindingDraft]:
 
 def _lost(facts: Facts, lost: LostTerm) -> FindingDraft:
     cut, (why, remedy) = lost.cut, why_and_remedy(lost.cut)
-    moves = (
-        "what it was drawn from learns nothing from this term of the loss."
-        if cut.twin
-        else "this term of the loss moves nothing that the next step changes."
-    )
     return facts.warning(
         f"{at_place(facts, cut)}{name_of(cut)} takes {facts.expression(lost.origin)} out of the "
-        f"gradient: {moves}",
+        "gradient: this term of the loss moves nothing that the next step changes.",
         location=facts.location(place_of(cut)),
         subject=modules(facts, lost.leaves),
         evidence=f"the next step changes {listed(lost.leaves)}: the term was computed from them, "

@@ -9,15 +9,14 @@ tensor, which two calls or more brought gradients that nothing reads. That is in
 may be meant. It is a warning where something speaks against that:
 
 - it is in a plain list, dict or attribute, or an `nn.Parameter` that belongs to no module;
-- it was made, or let learn, after the optimizers, and the program does not change it by hand: where
-  a single one of three backward calls or more reached it, as it is made anew for each, at the line
-  that makes it;
-- an optimizer holds what is no longer used, what it has taken the place of, or a copy of it;
+- it was made after the optimizers, and the program does not change it by hand: where a single one
+  of three backward calls or more reached it, as it is made anew for each, at the line that makes
+  it;
+- an optimizer holds what is no longer used, or a copy of it;
 - two optimizers hold the same parameters, and none of this module;
-- it belongs to the module that makes the loss, and not to a network in it;
-- it lies between layers that the optimizer holds, or is the last layer before the loss, drawn at
-  random, not loaded or in eval mode; and at most a fifth of the parameters are left out;
-- it is such a part of a whole module beside the one that the optimizer holds.
+- it weighs what layers make that the optimizer holds, and nothing else, also in the loss; it was
+  not loaded and is not in eval mode; and at most a fifth of the parameters are left out, or it was
+  drawn at random and is of a module beside theirs. Such a module may also give them what it makes.
 
 Then the finding is at the line that makes the optimizer, or that calls what makes it, and the
 evidence names the layer. What is in a plain list is told where it is made. One list, line or

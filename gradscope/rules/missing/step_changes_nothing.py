@@ -8,9 +8,7 @@ away.
 In three steps at least, 90 % of the elements that had a gradient are exactly what they were
 before. Compared are the first 1,024 elements of each parameter in half precision, in steps that
 are looked at in full, of the optimizers in `torch.optim` whose learning rate is not 0; others
-may round at random, or keep what is lost. In any other precision only optimizers are asked all
-of whose learning rates are, and were made, below 1e-6; the finding is then at the line that
-makes the optimizer. Else it is at the line that casts the parameters
+may round at random, or keep what is lost. The finding is at the line that casts the parameters
 (`model.to(torch.bfloat16)`), else at the step.
 
 ## A program that has it, healed
@@ -60,7 +58,6 @@ class StepChangesNothing(Rule):
             if entry.looks < FEWEST_LOOKS or entry.still < STILL * entry.asked:
                 continue
             words = facts.expression(entry.origin) or "The step"
-            is_half = entry.dtype in ("bfloat16", "float16")
             step, cast = facts.location(entry.origin), facts.location(entry.cast)
             where = f", at {step}" if step and cast else ""
             yield facts.warning(
@@ -70,15 +67,10 @@ class StepChangesNothing(Rule):
                 evidence=(
                     f"{entry.still / entry.asked:.1%} of the elements with a gradient stayed "
                     f"exactly as they were, in {count(entry.looks, 'step')}{where}",
-                    *([f"the parameters are made {entry.dtype} here"] if cast and is_half else []),
+                    *([f"the parameters are made {entry.dtype} here"] if cast else []),
                 ),
                 why="bfloat16 has 8 significant bits, float16 11: a change by less than a 500th (a "
-                "4000th) of a number is rounded away, however often it is made."
-                if is_half
-                else "float32 has 24 significant bits (float64 53): a change by less than a 30 "
-                "millionth of a number is rounded away, however often it is made.",
+                "4000th) of a number is rounded away, however often it is made.",
                 remedy="Keep the parameters in float32 and compute under torch.autocast; or use an "
-                "optimizer that keeps float32 copies, or a larger learning rate."
-                if is_half
-                else "Give the optimizer a larger learning rate: this one is below 1e-6.",
+                "optimizer that keeps float32 copies, or a larger learning rate.",
             )

@@ -47,10 +47,8 @@ from gradscope.rules.questions.missing import (
 )
 from gradscope.rules.questions.optimizers import (
     grouped,
-    is_idle,
     one_cause,
     order_of,
-    replacements,
 )
 from gradscope.rules.rule import Rule
 
@@ -67,16 +65,7 @@ class UnusedParameter(Rule):
 
 
 def _never_used(facts: Facts) -> Iterable[FindingDraft]:
-    # What another parameter has taken the place of is told with that one; so is what the same
-    # line has made an optimizer for, of the same shapes, which is replaced in its turn.
-    old = facts.once(replacements).values()
-    kinds = {(one.held_by, one.tensor.shape) for one in old}
-    unused = [
-        one
-        for one in facts.once(find_missing).unused
-        if one not in old and not (is_idle(one) and (one.held_by, one.tensor.shape) in kinds)
-    ]
-    for paths, learners in one_cause(facts, unused):
+    for paths, learners in one_cause(facts, facts.once(find_missing).unused):
         first = learners[0]
         # Of a copy nobody knows more than which optimizer holds it.
         unknown = first.made is None and not first.in_module

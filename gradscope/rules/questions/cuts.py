@@ -39,13 +39,6 @@ _WORDS = (
         "Pass `create_graph=True` where a loss is computed from the gradients.",
     ),
     (
-        "create_graph",
-        "create_graph=True records no history where the derivative is a constant, nor for a "
-        "custom Function whose backward is marked once_differentiable.",
-        "Take once_differentiable off and write that backward with torch operations; a constant "
-        "has no gradient to go on with.",
-    ),
-    (
         "detach detach_ data",
         "Its result shares the numbers but not the history.",
         "Leave it out where a gradient is wanted; keep it for targets, logging, state that is "
@@ -115,16 +108,12 @@ _RECOMPUTED = (
     "Hand what changes to the function as an argument, and reset it after backward; or pass "
     "use_reentrant=False, which checks that both calls do the same.",
 )
-_SAMPLE = "`sample` draws without history: what it was drawn from gets no gradient through it."
-_CAN_MOVE = (
-    _SAMPLE,
-    "Draw with `rsample()`: it moves and scales noise, so that the gradient reaches the parameters "
-    "of the distribution. Where the value is only scored, learn from its `log_prob`.",
-)
-_CANNOT_MOVE = (
-    f"{_SAMPLE} This distribution has no `rsample`.",
-    "Learn from the probability of what was drawn, `-dist.log_prob(value) * reward`; or draw from "
-    "a relaxed distribution (`torch.nn.functional.gumbel_softmax`, RelaxedOneHotCategorical).",
+_SAMPLE = (
+    "`sample` draws without history: what it was drawn from gets no gradient through it.",
+    "Draw with `rsample()`, where the distribution has it: it moves and scales noise, so that the "
+    "gradient reaches its parameters. Else, and where the value is only scored, learn from the "
+    "probability of what was drawn, `-dist.log_prob(value) * reward`; or draw from a relaxed "
+    "distribution (`torch.nn.functional.gumbel_softmax`, RelaxedOneHotCategorical).",
 )
 _WITHOUT_HISTORY = (
     "This function of torch switches gradients off for what it does itself.",
@@ -137,7 +126,7 @@ def why_and_remedy(cut: Cut) -> tuple[str, str]:
     if cut.reason == "checkpoint":
         return _RECOMPUTED if cut.inside else _CHECKPOINT
     if cut.within.endswith(".sample"):
-        return _CAN_MOVE if cut.twin else _CANNOT_MOVE
+        return _SAMPLE
     if cut.reason != "function":
         return _WITHOUT_HISTORY if cut.within else _SWITCHED_OFF
     if cut.inside or cut.ungiven:
@@ -152,8 +141,7 @@ def name_of(cut: Cut) -> str:
     if cut.reason != "function":
         return cut.within or cut.reason
     # What the same line made of it, unless that is how it was called.
-    told = cut.then and cut.then != "create_graph"
-    return f"{cut.function} (for {cut.then})" if told else cut.function
+    return f"{cut.function} (for {cut.then})" if cut.then else cut.function
 
 
 def place_of(cut: Cut) -> int | None:

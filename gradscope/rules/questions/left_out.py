@@ -1,7 +1,6 @@
 """What speaks for it that a parameter outside of every optimizer was meant to be in one.
 
-Who trains a head only gives the optimizer the head only, so that alone says nothing; nor does the
-last layer of what is trained, a head with weights of its own between the network and the loss.
+Who trains a head only gives the optimizer the head only, so that alone says nothing.
 """
 
 from __future__ import annotations
@@ -10,11 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from gradscope.model.observations import TrackedParameter
-from gradscope.rules.facts import Facts, elements
-from gradscope.rules.questions.ops import REDUCING, VIEWS, WEIGHING
-from gradscope.rules.questions.optimizers import order_of, replacements, twin_optimizers
-from gradscope.walks import walk
-from gradscope.words import count
+from gradscope.rules.facts import Facts
+from gradscope.rules.questions.ops import WEIGHING
+from gradscope.rules.questions.optimizers import order_of, twin_optimizers
 
 _Items = Sequence[TrackedParameter]
 
@@ -28,15 +25,11 @@ class Evidence(NamedTuple):
 
 
 MOST_LEFT = 0.2
-"""The share of all parameters (between others, of their elements as well) up to which those that
-are left out are called forgotten."""
+"""The share of all parameters up to which those that are left out are called forgotten."""
 
 FEWEST_CALLS = 3
 """Backward calls of which one reaches a parameter, before it is said to be made for that call."""
 
-_REPLACED = (
-    "it took the place of a parameter that an optimizer still holds, and that is no longer used"
-)
 _AFTER = (
     "Make the optimizer after the model is complete; or add what came later: "
     "`optimizer.add_param_group(...)`."
@@ -45,36 +38,17 @@ _ONCE = (
     "Make layers and parameters once, in `__init__` or before the loop, and the optimizer after "
     "them."
 )
-_LATER = "Give the optimizer what is switched on later as well: `optimizer.add_param_group(...)`."
-_BOTH = "Give the optimizer the parameters of all of them."
-_OF_LOSS = (
-    "Give the optimizer the parameters of the loss, too: "
-    "`[*model.parameters(), *criterion.parameters()]`."
-)
+_BOTH = "Give the optimizer the parameters of all of them, those of a loss, too."
 
 
 def evidence(facts: Facts, left: _Items) -> Evidence | None:
     """The first thing that speaks for it, for parameters that are left out together."""
     probes: tuple[Callable[[Facts, _Items], Evidence | None], ...] = (
-        _replaced,
-        _thawed,
         _twins,
-        _of_the_loss,
         _late,
-        _between,
-        _beside,
-        _after,
+        _unlearned,
     )
     return next((found for probe in probes if (found := probe(facts, left))), None)
-
-
-def _replaced(facts: Facts, left: _Items) -> Evidence | None:
-    """The parameter took the place of one that an optimizer still holds."""
-    known = facts.once(replacements)
-    old = next((known[item.name] for item in left if item.name in known), None)
-    if old is None:
-        return None
-    return Evidence(_REPLACED, order_of(old), _AFTER)
 
 
 def _late(facts: Facts, left: _Items) -> Evidence | None:
@@ -84,75 +58,61 @@ def _late(facts: Facts, left: _Items) -> Evidence | None:
     if all(item.once for item in left) and facts.seen.calls >= FEWEST_CALLS:
         words = f"made after the optimizer, and reached by 1 of {facts.seen.calls:,} backward calls"
         return Evidence(words, left[0].made, _ONCE)
-    holder = next((item for item in facts.seen.learners if item.in_module and item.held_by), None)
-    place = None if holder is None else order_of(holder)
+    held = [item for item in facts.seen.learners if item.held_by]
+    # One that holds what nothing uses, if any: this may have taken the place of that.
+    idle = [item for item in held if item.used is None and not item.reached]
+    first = next(iter(idle or [item for item in held if item.in_module]), None)
+    place = None if first is None else order_of(first)
     return Evidence("made after the optimizer, which cannot hold it", place, _AFTER)
 
 
-def _between(facts: Facts, left: _Items) -> Evidence | None:
-    """Few of many parameters, and they lie between layers that an optimizer holds.
+def _unlearned(facts: Facts, left: _Items) -> Evidence | None:
+    """Layers that nothing was copied into, and that are given what those make which the optimizer
+    holds: few of many, or a whole module drawn at random; or such a module that gives it to those.
 
-    To train the last layers only is ordinary, and so are small ones put between the others."""
+    To train the last layers only is ordinary, and so are small ones put between the others.  A part
+    of one module may well be left as it was drawn, and so may what was trained before."""
     learned, held, out = _shares(facts)
-    if len(out) > MOST_LEFT * len(learned) or _weight(out) > MOST_LEFT * _weight(learned):
-        return None
-    own, leaves = _nodes(facts, left), _nodes(facts, held)
-    users = {node for leaf in own for node in facts.above(leaf)}
-    later = {node for leaf in leaves for node in facts.above(leaf)} - users
-    is_between = leaves & facts.reachable(users) and own & facts.reachable(later)
-    if not own or not is_between:
-        return None
-    share = f"{len(held):,} of {len(learned):,} parameters"
-    words = f"the optimizer holds {share}, of layers before it and after it"
-    return Evidence(words, order_of(held[0]), _BOTH)
-
-
-def _beside(facts: Facts, left: _Items) -> Evidence | None:
-    """A whole module beside the one that the optimizer holds: it is given what that makes, or gives
-    it what it makes.
-
-    A part of one module may well be left as it was drawn, and so may what was trained before."""
-    _, held, _ = _shares(facts)
-    is_drawn = all(one.initialised is not None for one in left if len(one.tensor.shape) > 1)
-    if not is_drawn or not _is_beside(left, held) or not _should_learn(left, held):
+    if not _should_learn(left, held):
         return None
     own, over = _nodes(facts, left), _nodes(facts, held)
     before, after = _weighed(facts, over, own), _weighed(facts, own, over)
     # What is given something else as well may be there for a loss.
-    if any(before) == any(after) or (any(after) and not all(after)):
+    is_after = any(after) and all(after)
+    is_few = is_after and len(out) <= MOST_LEFT * len(learned) and not left[0].loose
+    is_whole = any(before) != any(after) and (is_after or any(before)) and _is_beside(left, held)
+    if not is_few and not is_whole:
         return None
-    way = "what it makes goes through" if any(before) else "it is given what is made by"
-    words = f"{way} another module, which the optimizer holds; it starts from random numbers"
-    return Evidence(words, order_of(held[0]), _BOTH)
+    way = "it is given what is made by" if is_after else "what it makes goes through"
+    words = f"{way} layers that the optimizer holds, with {len(held):,} of {len(learned):,} "
+    return Evidence(f"{words}parameters; nothing was copied into it", order_of(held[0]), _BOTH)
 
 
 def _is_beside(left: _Items, held: _Items) -> bool:
-    """Whether the optimizer holds nothing of the modules that these are of; what a plain list keeps
-    was to be a part of another."""
+    """Whether these were drawn at random, and the optimizer holds nothing of the modules that they
+    are of; what a plain list keeps was to be a part of another."""
+    is_drawn = all(one.initialised is not None for one in left if len(one.tensor.shape) > 1)
     roots = {None if one.loose else one.root for one in left}
-    return bool(held) and None not in roots and roots.isdisjoint(one.root for one in held)
+    return is_drawn and None not in roots and roots.isdisjoint(one.root for one in held)
 
 
 def _weighed(facts: Facts, own: set[int], others: set[int]) -> list[bool]:
-    """For each call that weighs something by one of these leaves, whether that was computed of
-    those."""
-    weights = own | {node for leaf in own for node in facts.above(leaf) if facts.op(node) in VIEWS}
-    made = facts.reaching(others) - others
-    users = {node for one in weights for node in facts.above(one) if facts.op(node) in _JOINING}
+    """For each call that weighs something by these leaves, whether that was computed of others."""
+    weights, made = _made_of(facts, own), facts.reaching(others) - _made_of(facts, others)
+    above = {node for one in weights for node in facts.above(one)} - weights
+    users = [node for node in above if facts.op(node) in _MEETING]
     return [not made.isdisjoint(set(facts.below(node)) - weights) for node in users]
 
 
-def _after(facts: Facts, left: _Items) -> Evidence | None:
-    """The last layer before the loss, and the optimizer holds what comes before it."""
-    learned, held, out = _shares(facts)
-    # A last layer may well have more elements than all others.
-    if not held or len(out) > MOST_LEFT * len(learned) or not _should_learn(left, held):
-        return None
-    if not _is_last(facts, _nodes(facts, left), _nodes(facts, held)):
-        return None
-    before = f"the optimizer holds {count(len(held), 'parameter')} before it"
-    words = f"it is the last layer before the loss, starts from random numbers, and {before}"
-    return Evidence(words, order_of(held[0]), _BOTH)
+def _made_of(facts: Facts, leaves: set[int]) -> set[int]:
+    """These leaves, and what is made of nothing else, as a weight that is transposed or scaled."""
+    found = set(leaves)
+    # Edges lead to higher ids.
+    for node in reversed(range(len(facts.graph.nodes))):
+        below = set(facts.below(node))
+        if below and below <= found and facts.op(node) not in _JOINING:
+            found.add(node)
+    return found
 
 
 def _shares(facts: Facts) -> tuple[_Items, _Items, _Items]:
@@ -160,20 +120,6 @@ def _shares(facts: Facts) -> tuple[_Items, _Items, _Items]:
     learned = [item for item in facts.seen.learners if item.reached and item.leaf is not None]
     held = [item for item in learned if item.in_optimizer and item.in_module]
     return learned, held, [item for item in learned if item.in_optimizer is False]
-
-
-def _weight(items: Iterable[TrackedParameter]) -> int:
-    return sum(elements(item.tensor.shape) for item in items)
-
-
-def _thawed(facts: Facts, left: _Items) -> Evidence | None:
-    """A parameter was frozen while the optimizer was made, and switched on since."""
-    late = [item for item in left if item.thawed]
-    if not late:
-        return None
-    where = facts.at(late[0].thawed_at)
-    words = f"frozen when the optimizer was made; requires_grad was switched on later{where}"
-    return Evidence(words, _first_optimizer(facts), _LATER)
 
 
 def _twins(facts: Facts, left: _Items) -> Evidence | None:
@@ -190,41 +136,11 @@ def _twins(facts: Facts, left: _Items) -> Evidence | None:
     return Evidence(words, found[1], "Give the second optimizer the parameters of this module.")
 
 
-def _of_the_loss(facts: Facts, left: _Items) -> Evidence | None:
-    """Parameters that the module of the loss itself holds, not a network inside of it."""
-    paths, holding = (
-        sorted(_losses(facts), key=len),
-        {item.name.rpartition(".")[0] for item in left},
-    )
-    path = next((one for one in paths if one in holding), None)
-    if path is None:
-        return None
-    words = f"{path} makes the loss, and has parameters of its own"
-    return Evidence(words, _first_optimizer(facts), _OF_LOSS)
-
-
-def _losses(facts: Facts) -> set[str]:
-    """The modules in whose calls the terms of the loss were made."""
-
-    def onwards(node: int) -> Iterable[int]:
-        is_outside = not facts.module(facts.graph.nodes[node])
-        return facts.below(node) if is_outside and facts.op(node) in REDUCING else ()
-
-    found = set[str]()
-    for node in walk((root.node for root in facts.graph.roots), onwards):
-        record = facts.graph.nodes[node]
-        first = record.outputs[0] if record.outputs else None
-        if first is not None and not first.shape:
-            found.add(facts.module(record))
-    return found - {""}
-
-
-def _first_optimizer(facts: Facts) -> int | None:
-    return facts.seen.optimizers[0] if facts.seen.optimizers else None
-
-
 _JOINING = WEIGHING | {"Cdist", "EuclideanDist"}
-"""A head weighs its input, or compares it with one row for each class."""
+"""A layer weighs its input, or compares it with one row for each class."""
+
+_MEETING = _JOINING | {"Mul", "Sub"}
+"""A loss also weighs its terms, or takes the difference to one row for each sample."""
 
 
 def _should_learn(left: _Items, held: _Items) -> bool:
@@ -240,22 +156,3 @@ def _should_learn(left: _Items, held: _Items) -> bool:
 
 def _nodes(facts: Facts, items: Iterable[TrackedParameter]) -> set[int]:
     return {facts.graph.leaves[item.leaf].node for item in items if item.leaf is not None}
-
-
-def _is_last(facts: Facts, own: set[int], held: set[int]) -> bool:
-    """Whether one of these leaves weighs what comes of the held ones, and none of the held ones
-    weighs what comes of these."""
-    over_own, over_held = facts.reaching(own), facts.reaching(held)
-    weighs = False
-    for node in over_own:
-        if facts.op(node) not in _JOINING:
-            continue
-        operands = set(facts.below(node))
-        behind_both = operands & over_own & over_held
-        if behind_both and operands & over_held - over_own:
-            return False  # a layer after it
-        if operands & over_own - over_held:
-            if not operands & over_held - over_own:
-                return False  # it is also given something else
-            weighs = True
-    return weighs

@@ -56,9 +56,6 @@ PASSING = MOVING | _family(
 STEPS = _family("Round Sign Sgn Floor Ceil Trunc Heaviside Fix RoundDecimals FloorDivide")
 
 
-SAMPLES = _family("Normal Bernoulli Poisson Binomial")
-"""They draw at random, and their derivative is 0 everywhere."""
-
 LIMITS = _family(
     "Clamp ClampMin ClampMax Clip Hardtanh Hardsigmoid Hardswish Threshold Relu6 Hardshrink "
     "Softshrink"
@@ -72,9 +69,6 @@ TOTALS = _family("Mean Sum Add Mul Div Pow Square Dot NanToNum")
 
 SCALING = _family("Mean Mul Div Mm Addmm Bmm Sum MseLoss Neg ToCopy L1Loss Expand Abs")
 """Their local derivative is 0 only where an operand is."""
-
-REDUCING = _family("Mean Sum Neg Mul Div Pow Abs Add Sub MseLoss L1Loss SmoothL1Loss")
-"""What lies between the errors of single elements and the loss."""
 
 WEIGHING = _family("Mm Addmm Bmm Baddbmm Mv Convolution MkldnnLinear Linear")
 """They multiply what goes in by the weight of a layer, where one of their operands is one."""

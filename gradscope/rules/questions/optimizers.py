@@ -20,41 +20,6 @@ def order_of(held: TrackedParameter) -> int | None:
     return held.held_by[0] if held.held_by else held.held_once
 
 
-def is_idle(item: TrackedParameter) -> bool:
-    """Whether it would learn, and nothing has ever used it."""
-    return item.requires_grad and item.used is None and not item.reached
-
-
-def replacements(facts: Facts) -> dict[str, TrackedParameter]:
-    """By name of the new one: parameters made after the optimizers, and what each took the place
-    of."""
-    old = [item for item in facts.seen.learners if item.gone and is_idle(item)]
-    # What is read from a file, or converted, is known from its first use on only.
-    alive = {
-        place
-        for one in facts.seen.learners
-        if not (one.gone and one.in_module and is_idle(one))
-        for place in one.held_by
-    }
-    gone = {id(one) for one in old if one.held_by and alive.isdisjoint(one.held_by)}
-    found: dict[str, TrackedParameter] = {}
-    for item in facts.seen.learners:
-        if (item.late or gone) and item.reached and not item.in_optimizer:
-            fit = (one for one in old if item.late or id(one) in gone)
-            match = next((one for one in fit if _is_match(item, one)), None)
-            if match is not None:
-                old.remove(match)
-                found[item.name] = match
-    return found
-
-
-def _is_match(new: TrackedParameter, old: TrackedParameter) -> bool:
-    """Whether two parameters have one shape; or as many dimensions, and one name in a module."""
-    is_named = new.name.rpartition(".")[2] == old.name.rpartition(".")[2]
-    one, other = new.tensor.shape, old.tensor.shape
-    return one == other or (is_named and len(one) == len(other))
-
-
 def twin_optimizers(facts: Facts) -> tuple[int | None, int | None] | None:
     """The lines that make two optimizers which hold the same."""
     members: dict[frozenset[str], int | None] = {}

@@ -11,16 +11,12 @@ from gradscope.rules.questions.ops import (
     LIMITS,
     PRODUCTS,
     RECTIFIERS,
-    SAMPLES,
     SCALING,
     STEPS,
     TOTALS,
     VIEWS,
 )
 from gradscope.walks import walk
-
-FEWEST_EMPTY = 5
-"""Backward calls that bring nothing but zeros, and no other, before a loss of 0 is a mistake."""
 
 TINY = 6e-8
 """The smallest number of float16 above 0."""
@@ -54,12 +50,6 @@ NEAREST = Stop(
     "outside the image there is nothing to follow.",
     "Sample with `mode='bilinear'` while the grid is to be learned.",
 )
-SAMPLE = Stop(
-    "A new sample is drawn each time; torch gives what it was drawn from a gradient of 0.",
-    "Move the chance out of it: `mean + std * torch.randn_like(std)`, or `rsample()` of "
-    "torch.distributions; for a choice `gumbel_softmax`, or learn from its `log_prob`.",
-    is_always=True,
-)
 BEYOND = Stop(
     "Every element lies beyond its limits, where the derivative is 0.",
     "Use a smooth limit (sigmoid, tanh, softplus), clamp only after training, or initialise so "
@@ -74,35 +64,11 @@ UNDERFLOW = Stop(
     "Scale the loss (torch.amp.GradScaler), keep it in float32, or use bfloat16.",
 )
 FLAT = Stop(
-    "Every element lies where it is flat, so its derivative is 0, and no parameter learns.",
-    "Look at the bias and the scale of what goes in, or use an activation that passes a "
-    "gradient everywhere (softplus, GELU, LeakyReLU).",
+    "For what went in its derivative is exactly 0, and no parameter learns.",
+    "Look at what goes in: numbers for which an activation is off, or saturated (look at the bias "
+    "and the scale of the layer before, or normalise); a mask or weights that are all 0; outputs "
+    "that are all equal, as of a last layer of zeros.",
 )
-MASKED = Stop(
-    "Every element is multiplied by 0, or none is selected: a mask that nothing fits, or "
-    "weights that are all 0. No parameter learns.",
-    "Look at how the mask or the weights are made: another type, a class that never comes, a "
-    "division of whole numbers.",
-)
-EQUAL = Stop(
-    "Prediction and target are equal in every call: the loss compares a value with itself.",
-    "Is the target another variable, or a network that should be a copy?",
-)
-SATURATED = Stop(
-    "All of it is saturated: what goes in is so large that the result is exactly 0 or 1 (of a "
-    "tanh -1 or 1), where the derivative is 0, and no parameter learns.",
-    "Bring what goes in to a smaller scale: look at the weights of the layer before, "
-    "normalise, or divide by a temperature; a loss that takes logits does without it.",
-)
-MINIMUM = Stop(
-    "For what went in its derivative is exactly 0, as that of x² or of |x| at 0, and no "
-    "parameter learns.",
-    "Start elsewhere: where all outputs are equal (a last layer of zeros), nothing can pull "
-    "them apart.",
-)
-
-_EQUAL = frozenset({"MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss"})
-_MASKED = frozenset({"Mul", "Index"})
 
 
 def stops(facts: Facts) -> Mapping[int, Stop]:
@@ -134,7 +100,7 @@ def _for_any_numbers(facts: Facts, node: int) -> Stop | None:
     output = facts.graph.nodes[node].outputs[0]
     if op in ("Softmax", "LogSoftmax") and output is not None and 1 in output.shape:
         return SINGLE
-    return SAMPLE if op in SAMPLES else None
+    return None
 
 
 def _for_these_numbers(facts: Facts, node: int) -> Stop | None:
@@ -172,30 +138,12 @@ def _size(facts: Facts, node: int) -> int:
 
 
 def _nothing_learns(facts: Facts) -> Mapping[int, Stop]:
-    """A loss that is not 0, or always was, and yet every leaf gets nothing but zeros."""
+    """A loss that is not 0, and yet every leaf gets nothing but zeros."""
     states = {facts.received(leaf)[0].state for leaf in facts.leaf_names if facts.received(leaf)}
     node = next((node for node in zeroing(facts) if all_zero(facts, node)), None)
     if node is None or "zero" not in states or not states <= {"zero", "none", "not reached"}:
         return {}
-    op = facts.op(node)
-    if is_hinge(facts, node) or (facts.loss == 0 and not _is_empty(facts, op)):
-        return {}
-    if op in LIMITS or op in RECTIFIERS:
-        return {node: FLAT}
-    if op in _MASKED:
-        return {node: MASKED}
-    if op in _EQUAL:
-        return {node: EQUAL}
-    return {node: SATURATED if op in ("Softmax", "Sigmoid", "Tanh") else MINIMUM}
-
-
-def _is_empty(facts: Facts, op: str) -> bool:
-    """Whether a loss of exactly 0 has another reason than a margin that is kept, in every call."""
-    steps = facts.seen.steps
-    # A mask that was computed from what learns is a rectifier, too, and may be satisfied.
-    is_satisfied = any(cut.feeds_graph for cut in facts.seen.cuts)
-    is_always = len(steps) >= FEWEST_EMPTY and all(step.norm == 0 for step in steps)
-    return is_always and not is_satisfied and (op in _MASKED or op in _EQUAL)
+    return {} if facts.loss == 0 or is_hinge(facts, node) else {node: FLAT}
 
 
 def silenced(facts: Facts, node: int) -> list[str]:

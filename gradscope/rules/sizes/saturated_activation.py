@@ -5,14 +5,12 @@ A sigmoid, tanh or softmax works at its flat ends, where it passes next to no gr
 ## How it is recognised
 
 85 % of the elements have a local derivative below 0.01; for a softmax, 85 % of the rows give
-one element more than 0.99. At least 16 elements; of fewer all must be saturated, leave less
-than 1e-5 of the gradient, and starve a leaf: it gets less than 1e-5 of the mean gradient that
-the best-served one gets. The last activation before the loss is information only, unless it is
-a softmax in front of `cross_entropy`, which begins with one of its own, or all of it is
-saturated, no leaf at all gets more than 1e-5 of what it receives, that is more than 1e-3, and
-no logarithm of it is taken: the answers are sure, and wrong. The first five backward calls are
-looked at: the first one, and a later one in which the gradient of some leaf has fallen below
-1e-5 of its first.
+one element more than 0.99. At least 16 elements: fewer may be sure of themselves. The last
+activation before the loss is information only, unless it is a softmax in front of
+`cross_entropy`, which begins with one of its own, or all of it is saturated, no leaf at all gets
+more than 1e-5 of what it receives, that is more than 1e-3, and no logarithm of it is taken: the
+answers are sure, and wrong. The first five backward calls are looked at: the first one, and a
+later one in which the gradient of some leaf has fallen below 1e-5 of its first.
 
 ## A program that has it, healed
 
@@ -40,13 +38,11 @@ from collections.abc import Iterable
 from gradscope.rules.facts import Facts, FindingDraft, elements
 from gradscope.rules.questions.norms import (
     FEWEST_ELEMENTS,
-    flow_of,
     joins_parameters,
     largest_leaf,
     passed_on,
     shares,
     size_received,
-    starved_leaf,
     takers,
 )
 from gradscope.rules.questions.ops import ELEMENTWISE, LIKELIHOODS, VIEWS
@@ -58,7 +54,7 @@ FLAT_ENDED = ("Sigmoid", "Tanh", "Softmax")
 SATURATED = 0.85
 
 STUCK = 1e-5
-"""An activation of few elements that leaves less of the gradient passes none on."""
+"""Where the largest gradient of a leaf is less of it than this, nothing is passed on."""
 
 LOUD = 1e-3
 """The size of a gradient at a last activation from which on its answers are not right yet."""
@@ -73,25 +69,21 @@ class SaturatedActivation(Rule):
             output = facts.graph.nodes[node].outputs[0]
             if not facts.op(node).endswith(FLAT_ENDED) or share < SATURATED or output is None:
                 continue
-            is_small = elements(output.shape) < FEWEST_ELEMENTS
-            # So few may be sure of themselves; not those on which the learning of a leaf depends.
-            starved = _kept_off(facts, node) if is_small and share == 1 else ""
-            if starved or not is_small:
-                yield _finding(facts, node, share, starved)
+            if elements(output.shape) >= FEWEST_ELEMENTS:
+                yield _finding(facts, node, share)
 
 
-def _finding(facts: Facts, node: int, share: float, starved: str) -> FindingDraft:
+def _finding(facts: Facts, node: int, share: float) -> FindingDraft:
     rows = "rows" if "Softmax" in facts.op(node) else "elements"
     is_twice = any(facts.op(above) == "LogSoftmax" for above in takers(facts, node))
     is_stuck = share == 1 and _is_stuck(facts, node)
     # A last activation that is sure of its answers is what training is for.
-    is_sure = not (is_twice or starved or is_stuck or joins_parameters(facts, node))
-    lines = [f"{share:.0%} of its {rows} are at the flat ends", *passed_on(facts, node), starved]
+    is_sure = not (is_twice or is_stuck or joins_parameters(facts, node))
     return facts.finding(
         "information" if is_sure else "warning",
         f"{facts.words(node)} is saturated: it hardly passes any gradient on.",
         node,
-        evidence=filter(None, lines),
+        evidence=(f"{share:.0%} of its {rows} are at the flat ends", *passed_on(facts, node)),
         why="Its operand is far from 0, where the derivative is next to nothing.",
         remedy="Leave the softmax out: `cross_entropy` begins with one of its own."
         if is_twice
@@ -99,12 +91,6 @@ def _finding(facts: Facts, node: int, share: float, starved: str) -> FindingDraf
         "of their width, or initialise the layer before it smaller.",
         of_values=True,
     )
-
-
-def _kept_off(facts: Facts, node: int) -> str:
-    """The leaf that an activation keeps nearly all gradient off, and the one that gets most."""
-    flow = flow_of(facts, node)
-    return starved_leaf(facts, node) if flow.sent < STUCK * flow.received else ""
 
 
 def _is_stuck(facts: Facts, node: int) -> bool:

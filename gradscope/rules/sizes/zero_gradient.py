@@ -5,7 +5,7 @@ From one operation on, the gradient is exactly zero.
 ## How it is recognised
 
 An operation receives a gradient, sends nothing but zeros, and some leaf gets nothing else: a
-step function, a clamp that all elements lie beyond, a softmax over one element, a random draw,
+step function, a clamp that all elements lie beyond, a softmax over one element,
 nearest-neighbour sampling, a product of zeros. Or, in float16, what it received is on average
 below 6e-5 an element (for a mean: below 6e-8 after the division). Or, whatever the operation, all
 leaves get zeros though the loss is not 0.
@@ -14,9 +14,8 @@ Not told are gradients that cancel, exactly or up to rounding, as below a normal
 leaves nothing to learn: of one number, or of a sum over what a softmax, a batch or a layer norm
 gives.
 
-A margin that every sample keeps is left alone, and what is zero where the loss is NaN. A loss
-of exactly 0 is told only if five calls or more brought nothing else, and it comes of a product
-with zeros or of a target that is the prediction.
+A margin that every sample keeps is left alone, as is a loss of exactly 0, and what is zero where
+the loss is NaN.
 
 ## A program that has it, healed
 
