@@ -634,7 +634,8 @@ def test_a_list_of_modules_is_one_finding() -> None:
 @pytest.mark.parametrize(
     ("cut", "remedy"),
     [
-        (Cut(B, "normal", "no_grad", ("b",), within="Normal.sample"), "rsample()"),
+        (Cut(B, "normal", "no_grad", ("b",), within="Normal.sample", twin="rsample"), "rsample()"),
+        (Cut(B, "multinomial", "no_grad", ("b",), within="Categorical.sample"), "log_prob"),
         (Cut(B, "uniform_", "no_grad", ("b",), within="_fill"), "operations that record history"),
         (Cut(B, "linear", "no_grad", ("b",)), "`with` blocks"),
     ],

@@ -154,7 +154,7 @@ class Cut(Record, eq=False):
     itself what a call started from (``root``).
     ``switched``: where the program had switched history off (``with torch.no_grad()``,
     ``set_grad_enabled(False)``); ``within`` is the function of torch that did so by itself
-    (``Normal.sample``).
+    (``Normal.sample``), and ``twin`` its method that keeps history (``rsample``), if it has one.
     ``then`` is what the same line made of the result (``x.detach().numpy()``).  ``summand``: what
     was made from its result is added to a loss that other terms give its history;
     ``scalar``: what was cut was such a number already.  ``inside``: a custom
@@ -176,6 +176,7 @@ class Cut(Record, eq=False):
     summand: bool = False
     scalar: bool = False
     within: str = ""
+    twin: str = ""
     inside: bool = False
     ways: tuple[str, ...] = ()
     ungiven: bool = False

@@ -214,6 +214,7 @@ class Cuts:
             switched=switch.place,
             scalar=all(is_small(tensor, 1) for tensor in behind),
             within=switch.within,
+            twin=switch.twin,
             discrete=not any(map(is_continuous, results)),
         )
         if cut is None:

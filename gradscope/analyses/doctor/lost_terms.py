@@ -153,7 +153,9 @@ class LostTerms:
         # What no place is known of is told as a plain number.
         place = None if term is None else term.origin
         known = self._known.setdefault((id(cut), place), KnownLoss(cut, place, times=0))
-        if term is not None and not self._stepped.isdisjoint(term.given):
+        # What `rsample` would have brought a gradient is to get it from this very term.
+        wanted = set(map(id, starved)) if cut.twin else self._stepped
+        if term is not None and not wanted.isdisjoint(term.given):
             known.fine = True
             if suspect.enters and not cut.discrete:
                 cut.learning.update((id(leaf), TensorRef(leaf)) for leaf in starved)

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import NamedTuple
 
+from torch.distributions import Distribution
+
 from gradscope.recording.names import locals_of
 from gradscope.recording.places import Places
 from gradscope.recording.torch_call import TorchCall
@@ -22,11 +24,12 @@ MAX_DEPTH = 1_000
 
 
 class Switch(NamedTuple):
-    """A place that has switched history off; -1 for none; and the function of torch that did so by
-    itself (``within``)."""
+    """A place that has switched history off; -1 for none.  ``within`` and ``twin``: the function of
+    torch that did so by itself, and its method that does not."""
 
     place: int = -1
     within: str = ""
+    twin: str = ""
 
 
 class Switches:
@@ -86,7 +89,7 @@ def _switched_by(frame: FrameType | None, places: Places) -> Switch:
     place = -1 if frame is None else places.number(frame)
     if is_decorated or inner is None or _stem(inner.f_code.co_filename) == "grad_mode":
         return Switch(place)
-    return Switch(place, inner.f_code.co_qualname)
+    return Switch(place, *_function_of_torch(inner))
 
 
 def _is_around_own(frame: FrameType, places: Places) -> bool:
@@ -96,3 +99,12 @@ def _is_around_own(frame: FrameType, places: Places) -> bool:
     function = locals_of(frame).get("func")
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     return isinstance(code, CodeType) and not places.is_foreign(code)
+
+
+def _function_of_torch(frame: FrameType) -> tuple[str, str]:
+    """The function of torch that runs in a frame, and its twin that keeps history."""
+    owner = locals_of(frame).get("self")
+    name = frame.f_code.co_name
+    if name != "sample" or not isinstance(owner, Distribution):
+        return frame.f_code.co_qualname, ""
+    return f"{type(owner).__name__}.sample", "rsample" if owner.has_rsample else ""

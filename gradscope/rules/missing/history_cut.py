@@ -32,7 +32,9 @@ So is a term, which the loss is taken apart into through sums, means and constan
 gives no gradient to the parameters of the optimizers that step next, while some of them lie behind
 a cut in it, and other terms of the same loss, or of none, do reach them: the step of the
 discriminator is no such, nor are targets, teachers, baselines and advantages, where each term
-reaches what the step changes. Steps that are made by hand, without an optimizer, are not known.
+reaches what the step changes. For `sample()` of a distribution that has `rsample()` it is enough
+that the term gives nothing to what the value was drawn from. Steps that are made by hand, without
+an optimizer, are not known.
 
 ## A program that has it, healed
 
@@ -167,9 +169,14 @@ def _terms(facts: Facts) -> Iterable[FindingDraft]:
 
 def _lost(facts: Facts, lost: LostTerm) -> FindingDraft:
     cut, (why, remedy) = lost.cut, why_and_remedy(lost.cut)
+    moves = (
+        "what it was drawn from learns nothing from this term of the loss."
+        if cut.twin
+        else "this term of the loss moves nothing that the next step changes."
+    )
     return facts.warning(
         f"{at_place(facts, cut)}{name_of(cut)} takes {facts.expression(lost.origin)} out of the "
-        "gradient: this term of the loss moves nothing that the next step changes.",
+        f"gradient: {moves}",
         location=facts.location(place_of(cut)),
         subject=modules(facts, lost.leaves),
         evidence=f"the next step changes {listed(lost.leaves)}: the term was computed from them, "

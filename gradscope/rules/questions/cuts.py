@@ -108,12 +108,16 @@ _RECOMPUTED = (
     "Hand what changes to the function as an argument, and reset it after backward; or pass "
     "use_reentrant=False, which checks that both calls do the same.",
 )
-_SAMPLE = (
-    "`sample` draws without history: what it was drawn from gets no gradient through it.",
-    "Draw with `rsample()`, where the distribution has it: it moves and scales noise, so that the "
-    "gradient reaches its parameters. Else, and where the value is only scored, learn from the "
-    "probability of what was drawn, `-dist.log_prob(value) * reward`; or draw from a relaxed "
-    "distribution (`torch.nn.functional.gumbel_softmax`, RelaxedOneHotCategorical).",
+_SAMPLE = "`sample` draws without history: what it was drawn from gets no gradient through it."
+_CAN_MOVE = (
+    _SAMPLE,
+    "Draw with `rsample()`: it moves and scales noise, so that the gradient reaches the parameters "
+    "of the distribution. Where the value is only scored, learn from its `log_prob`.",
+)
+_CANNOT_MOVE = (
+    f"{_SAMPLE} This distribution has no `rsample`.",
+    "Learn from the probability of what was drawn, `-dist.log_prob(value) * reward`; or draw from "
+    "a relaxed distribution (`torch.nn.functional.gumbel_softmax`, RelaxedOneHotCategorical).",
 )
 _WITHOUT_HISTORY = (
     "This function of torch switches gradients off for what it does itself.",
@@ -126,7 +130,7 @@ def why_and_remedy(cut: Cut) -> tuple[str, str]:
     if cut.reason == "checkpoint":
         return _RECOMPUTED if cut.inside else _CHECKPOINT
     if cut.within.endswith(".sample"):
-        return _SAMPLE
+        return _CAN_MOVE if cut.twin else _CANNOT_MOVE
     if cut.reason != "function":
         return _WITHOUT_HISTORY if cut.within else _SWITCHED_OFF
     if cut.inside or cut.ungiven:
