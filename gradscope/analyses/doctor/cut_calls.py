@@ -16,6 +16,8 @@ from gradscope.analyses.doctor.ancestry import Near
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import TensorRef, TensorTable, is_leaf_tensor, living, requires_grad
 from gradscope.model.observations import Cut, CutReason
+from gradscope.recording.names import value_in_frame
+from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
 
 MAX_FOLLOWED = 20_000
@@ -175,9 +177,15 @@ MAX_LISTED = 100
 
 class PlainNumbers:
     """Python numbers that the program has made of tensors with history, and adds to a loss again,
-    with the calls that cut off what they were made of.  A number is known by its identity."""
+    with the calls that cut off what they were made of.  A number is known by its identity, and
+    searched for under the names in the expression that adds.
 
-    def __init__(self) -> None:
+    Args:
+        sources: tells the names in an expression.
+    """
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
         # With the number itself, so that its id is no other's.
         self._known: OrderedDict[int, tuple[float, list[CutCall]]] = OrderedDict()
 
@@ -193,8 +201,16 @@ class PlainNumbers:
         """Those behind a number that a call adds to a tensor, or makes one of, also in a list."""
         if not self._known:
             return []
-        given = [id(number) for argument in call.args for number in _numbers_in(argument)]
-        return [one for number in given if number in self._known for one in self._known[number][1]]
+        given = [number for argument in call.args for number in _numbers_in(argument)]
+        found = [self._calls_of(one) for one in given]
+        site = None if call.user is None else call.places.site(call.place)
+        if given and not any(found) and site is not None and call.user is not None:
+            names = self._sources.operands(site)
+            found = [self._calls_of(value_in_frame(name, call.user)) for name in names]
+        return [one for calls in found for one in calls]
+
+    def _calls_of(self, value: object) -> list[CutCall]:
+        return self._known[id(value)][1] if id(value) in self._known else []
 
 
 def _numbers_in(value: object) -> list[object]:

@@ -73,7 +73,7 @@ class Cuts:
 
     def __init__(self, recorder: Recorder, switches: Switches) -> None:
         self._recorder = recorder
-        self._numbers = PlainNumbers()
+        self._numbers = PlainNumbers(recorder.sources)
         self._marked_at = 0
         self._switches = switches
         self.known: dict[_Key, KnownCut] = {}
