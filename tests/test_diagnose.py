@@ -538,6 +538,14 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         learners=(REACHED,),
         steps=(*(Step(n, dropped=1) for n in range(1, 5)), Step(5, stepped=True)),
     ),
+    "in no optimizer, and switched on later": see(
+        "GS307 warning 8",
+        learners=(
+            REACHED,
+            learner("body.w", in_optimizer=False, reached=True, made=A, thawed=True, thawed_at=C),
+        ),
+        optimizers=(B,),
+    ),
     "ended without a step, outside of every optimizer": see(
         "",
         learners=(learner("x", leaf=0, in_module=False, in_optimizer=False),),

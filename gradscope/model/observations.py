@@ -103,7 +103,8 @@ class TrackedParameter(Record):
     torch.autograd.grad failed because it is not in the graph that the call went through.
     ``held_by`` are places of ``Observations.optimizers``; ``held_once`` is the place that made the
     optimizer, where that is gone. ``late``: it was made after all optimizers, and the program does
-    not change it by hand. ``loaded``: the program has copied other numbers into it.
+    not change it by hand. ``thawed``: it was frozen when an optimizer was made, and the program has
+    let it learn since, at ``thawed_at``. ``loaded``: the program has copied other numbers into it.
     ``evaluated``: the program has put a module that holds it in eval mode last. ``handled``: the
     program reads its gradient, or changes it by hand. ``root`` numbers the modules that lie in no
     other one. ``size`` is the 2-norm of its values at the end, where other ranks have it as well.
@@ -131,6 +132,8 @@ class TrackedParameter(Record):
     held_by: tuple[int | None, ...] = ()
     held_once: Place = None
     late: bool = False
+    thawed: bool = False
+    thawed_at: Place = None
     loaded: bool = False
     evaluated: bool = False
     handled: bool = False

@@ -147,6 +147,7 @@ def _told(
         held_by=held_by,
         held_once=None if held_by else at(max(known.holders, default=-1)),
         late=leaves.is_late(tensor) and not known.read,
+        thawed=known.thawed and tensor.requires_grad,
         lazy=is_lazy(tensor),
         evaluated=id(tensor) in evaluated,
         handled=known.read or leaves.is_edited(tensor),

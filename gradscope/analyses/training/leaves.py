@@ -299,8 +299,14 @@ class Leaves:
 
     def note_switch(self, call: TorchCall) -> None:
         """The program has said whether a tensor requires grad."""
-        for leaf in filter(is_learned_leaf, call.operands[:1]):
+        leaf = call.operands[0] if call.operands else None
+        if leaf is None:
+            return
+        if is_learned_leaf(leaf):
             self._note_age(leaf)
+        known = self.get(leaf)
+        if requires_grad(leaf) and known.thawed and known.thawed_at is None:
+            known.thawed_at = call.place
 
     def note_edit(self, call: TorchCall) -> None:
         """The program itself changes a leaf, or reads its gradient."""
@@ -370,6 +376,12 @@ class Leaves:
         )
 
     # ------------------------------------------------------------------ what optimizers do
+
+    def note_optimizer(self) -> None:
+        """One was made: which parameters are frozen by then?"""
+        self.optimizers_made += 1
+        for leaf, known in self.living():
+            known.thawed |= bool(known.name) and not leaf.requires_grad
 
     def note_given(self, leaves: Sequence[torch.Tensor], others: Iterable[torch.Tensor]) -> None:
         """An optimizer that holds these and others steps; the program itself has given these their

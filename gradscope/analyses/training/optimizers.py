@@ -117,7 +117,7 @@ class Optimizers:
         known.made, self._made[place] = place, None
         # One that never steps may be gone when the program has ended.
         self._meet(optimizer, known)
-        self._leaves.optimizers_made += 1
+        self._leaves.note_optimizer()
 
     def note_stepping(self, optimizer: Any) -> KnownOptimizer:
         """An optimizer steps, or a GradScaler leaves its step out."""

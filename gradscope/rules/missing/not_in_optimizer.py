@@ -9,9 +9,9 @@ tensor, which two calls or more brought gradients that nothing reads. That is in
 may be meant. It is a warning where something speaks against that:
 
 - it is in a plain list, dict or attribute, or an `nn.Parameter` that belongs to no module;
-- it was made after the optimizers, and the program does not change it by hand: where a single one
-  of three backward calls or more reached it, as it is made anew for each, at the line that makes
-  it;
+- it was made, or let learn, after the optimizers, and the program does not change it by hand: where
+  a single one of three backward calls or more reached it, as it is made anew for each, at the line
+  that makes it;
 - an optimizer holds what is no longer used, or a copy of it;
 - two optimizers hold the same parameters, and none of this module;
 - it weighs what layers make that the optimizer holds, and nothing else, also in the loss; it was

@@ -38,12 +38,14 @@ _ONCE = (
     "Make layers and parameters once, in `__init__` or before the loop, and the optimizer after "
     "them."
 )
+_LATER = "Give the optimizer what is switched on later as well: `optimizer.add_param_group(...)`."
 _BOTH = "Give the optimizer the parameters of all of them, those of a loss, too."
 
 
 def evidence(facts: Facts, left: _Items) -> Evidence | None:
     """The first thing that speaks for it, for parameters that are left out together."""
     probes: tuple[Callable[[Facts, _Items], Evidence | None], ...] = (
+        _thawed,
         _twins,
         _late,
         _unlearned,
@@ -120,6 +122,16 @@ def _shares(facts: Facts) -> tuple[_Items, _Items, _Items]:
     learned = [item for item in facts.seen.learners if item.reached and item.leaf is not None]
     held = [item for item in learned if item.in_optimizer and item.in_module]
     return learned, held, [item for item in learned if item.in_optimizer is False]
+
+
+def _thawed(facts: Facts, left: _Items) -> Evidence | None:
+    """A parameter was frozen while the optimizer was made, and switched on since."""
+    late = [item for item in left if item.thawed]
+    if not late:
+        return None
+    where = facts.at(late[0].thawed_at)
+    words = f"frozen when the optimizer was made; requires_grad was switched on later{where}"
+    return Evidence(words, next(iter(facts.seen.optimizers), None), _LATER)
 
 
 def _twins(facts: Facts, left: _Items) -> Evidence | None:
