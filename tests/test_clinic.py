@@ -137,7 +137,7 @@ def test_how_cures_are_read(patch: str, result: str) -> None:
 
 def test_known_misses_are_few() -> None:
     # Half of them were found by what only one or two programs needed, and that has gone.
-    assert len(MISSED) <= 0.18 * len(CASES)
+    assert len(MISSED) <= 0.17 * len(CASES)
 
 
 def test_of_each_rule_a_sick_and_a_healed_program_is_run() -> None:

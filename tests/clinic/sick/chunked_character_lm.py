@@ -51,14 +51,14 @@ class Trainer:
             piece = document[:, start : start + self.trunc_size + 1]
             if piece.size(1) < 2:
                 break
-            self.optimizer.zero_grad()  # <- GS000
+            self.optimizer.zero_grad()  # <- GS505
             logits, state = self.model(piece[:, :-1], state)
             loss = self.criterion(logits.flatten(0, 1), piece[:, 1:].flatten())
             loss.backward()
             state = state.detach()
             statistics.update(loss.item(), piece[:, 1:].numel())
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 5.0)
-        self.optimizer.step()  # <~ GS000
+        self.optimizer.step()  # <~ GS505
 
 
 def main():
