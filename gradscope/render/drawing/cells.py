@@ -351,11 +351,8 @@ class Cells:
             return [self._across(f"{row.lead} ", note)]
         sign, title, words, info = self.glyphs.saved, note.title, note.remark, note.total
         if note.is_whole:
-            # The number beside it is of the edge alone; of several leaves what is said is of one.
-            told = self._along(row, note), note.remark
-            is_many = self.scene.view.items[row.item].kind == "leaves"
-            words = " · ".join(filter(None, told[::-1] if is_many else told))
-            sign, title = self.glyphs.edge, ""
+            # The number beside it is of the edge alone.
+            words, sign, title = self._along(row, note), self.glyphs.edge, ""
             info = self._flow(row, self.scene.gradients)
         elif note.total is not None:
             sign = self.glyphs.sum if note.hook is None else self.glyphs.hook
@@ -377,9 +374,7 @@ class Cells:
             others = note._replace(parts=note.parts - 1, given=note.given - 1)
             return f"given, beside {parts_of(others)}"
         most = ", up to" if self._largest(row, self.scene.gradients) else ""
-        # What is said of all of it has the room.
-        every = f"{note.parts:,}" if note.remark else parts_of(note)
-        return f"{len(self.scene.view.links[row.link].edges):,} of {every}{most}"
+        return f"{len(self.scene.view.links[row.link].edges):,} of {parts_of(note)}{most}"
 
     def _across(self, lead: str, note: Note, title: str = "") -> Cell:
         """One line across all columns: a title, a strip of the norms of what repeats, and words
@@ -417,8 +412,9 @@ class Cells:
         before the gradient gets there."""
         is_again = row.kind == "reference" and self.scene.is_named(item)
         # Of what is told above another gradient comes here.
-        told = self._words if row.kind == "reference" else self._expression
-        words = () if is_again else told(item)
+        is_reference = row.kind == "reference"
+        told = self._words(item) if is_reference else self._expression(item, self.notes(item))
+        words = () if is_again else told
         if row.link == ROOT:
             return words or ""
         link = self.scene.view.links[row.link]
@@ -431,17 +427,20 @@ class Cells:
         gap = (" · " if words[0].text else " ") if words else ""
         return (Part(f"{before}{gap}", "dim", "whole"), *words) if before else words or ""
 
-    def _expression(self, item: Item) -> Parts:
-        """The user's words for an item, after what it does to the gradient."""
+    def _expression(self, item: Item, notes: Sequence[Note] = ()) -> Parts:
+        """The user's words for an item, after what it does to the gradient, or else what its notes
+        say of all that arrives."""
         spot = self.marks.of(item)
-        if spot is None:
-            return self._words(item)
+        told = [Part(one.remark, "dim") for one in notes if one.is_whole and one.remark]
+        if spot is not None:
+            ink = INKS_OF[spot.severity]
+            words, *more = re.split(r"(?=, |(?<=\d) to | since )", spot.words)
+            told = [Part(words, ink), *(Part(one, ink, "whole") for one in more)]
         first, *others = self._words(item)
+        if not told:
+            return (first, *others)
         gap = " · " if first.text else " "
-        first = Part(gap + first.text, first.style)
-        ink = INKS_OF[spot.severity]
-        words, *more = re.split(r"(?=, |(?<=\d) to | since )", spot.words)
-        return (Part(words, ink), *(Part(one, ink, "whole") for one in more), first, *others)
+        return (*told, Part(gap + first.text, first.style), *others)
 
     def _words(self, item: Item) -> Parts:
         words = Part(self.scene.expression(item), "cyan")
