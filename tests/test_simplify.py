@@ -536,7 +536,7 @@ def test_a_residual_sum_says_which_share_came_through_the_skip(branch: float) ->
         assert RESIDUALS[branch] in as_text(report, format)
     # Blocks that are drawn once say the range of their skips.
     text = as_text(transformer(), "tree", Options(width=200))
-    assert re.search(r"×12 · \d+(\u2013\d+)? % by skip", text)
+    assert re.search(r"┊ ○ Add .* · \d+(\u2013\d+)? % by skip", text)
 
 
 def test_a_sum_is_no_residual_without_an_addition_or_beside_it() -> None:

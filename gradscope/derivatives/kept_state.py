@@ -7,11 +7,12 @@ nothing of torch's operations, nor of what runs.
 from __future__ import annotations
 
 import builtins
+import itertools
 import operator
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -44,6 +45,13 @@ def state_kept(owners: Iterable[type], things: Iterable[Any]) -> Iterator[None]:
     finally:
         for put_back in reversed(kept.put_back):
             put_back()
+
+
+def filled(function: FunctionType) -> Iterator[tuple[CellType, Any]]:
+    """The variables around a function that have a value, with that."""
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # one that has none yet
+            yield cell, cell.cell_contents
 
 
 class _Kept:
@@ -95,13 +103,15 @@ class _Kept:
         # `co_names` has the attributes besides the globals: one of that name is kept for nothing.
         names = {name for code in _codes_in(function.__code__) for name in code.co_names}
         values = {name: variables[name] for name in names if name in variables}
-        filled = [cell for cell in function.__closure__ or () if not _is_empty(cell)]
-        cells = [(cell, cell.cell_contents) for cell in filled]
+        cells = list(filled(function))
         self._waiting += [*values.values(), *(value for _, value in cells)]
         self._waiting += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
 
         def put_back() -> None:
-            variables.update(values)
+            # Another thread may set others: what nobody has changed is left alone.
+            for name, value in values.items():
+                if variables.get(name) is not value:
+                    variables[name] = value
             for cell, value in cells:
                 cell.cell_contents = value
 
@@ -109,11 +119,10 @@ class _Kept:
 
     def _take_container(self, container: Any) -> None:
         content = container.copy()
-        is_dict = isinstance(content, dict)
-        self._waiting += content.values() if is_dict else content
+        inside = content.values() if isinstance(content, dict) else content
+        self._waiting += itertools.islice(inside, MOST_KEPT)
 
         def put_back() -> None:
-            # Another thread may read it: what nobody has changed is left alone.
             if not _is_same(container, content):
                 container.clear()
                 (container.extend if type(content) in _SEQUENCES else container.update)(content)
@@ -142,13 +151,6 @@ def _codes_in(code: CodeType) -> Iterator[CodeType]:
         code = waiting.pop()
         yield code
         waiting += [one for one in code.co_consts if isinstance(one, CodeType)]
-
-
-def _is_empty(cell: CellType) -> bool:
-    try:
-        return cell.cell_contents is cell  # never, but an empty one raises
-    except ValueError:
-        return True
 
 
 def _unwrapped(thing: Any) -> Any:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from contextvars import ContextVar
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, cast
 
 import torch
@@ -21,17 +21,17 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from gradscope.autograd.elements import MemoryLeftAlone
 from gradscope.autograd.isolation import functions_on, grads_preserved, random_kept
-from gradscope.derivatives.kept_state import state_kept
+from gradscope.derivatives.kept_state import filled, state_kept
 
 
 def moves_iterator(function: Any) -> bool:
     """Whether forward or backward of a custom Function names an iterator, such as an open file,
     which cannot be put back to where it was."""
     found = [*vars(function).values()]
-    for method in (_inner(getattr(function, name)) for name in ("forward", "backward")):
-        found += [method.__globals__.get(name) for name in method.__code__.co_names]
-        cells = zip(method.__code__.co_freevars, method.__closure__ or (), strict=True)
-        found += [cell.cell_contents for name, cell in cells if name != "__class__"]
+    for method in (_inner(getattr(function, name, None)) for name in ("forward", "backward")):
+        if isinstance(method, FunctionType):
+            found += [method.__globals__.get(name) for name in method.__code__.co_names]
+            found += [value for _, value in filled(method)]
     return any(hasattr(type(one), "__next__") for one in found)
 
 

@@ -147,8 +147,9 @@ class Cells:
     def columns(self, rows: Sequence[list[Cell]] = ()) -> list[Column]:
         """The columns of these rows, as wide as the options let them be."""
         width = self.scene.options.width
+        is_sized = self.is_plain and self.scene.gradients is not None
         is_sparse = len(_valued(rows)) < FEW_VALUED * len(rows)
-        folded = self.scene.is_folded or (self.is_plain and is_sparse)
+        folded = self.scene.is_folded or (is_sized and is_sparse)
         columns = [of_folded(one, width) for one in COLUMNS] if folded else [*COLUMNS]
         # What is marked is told in full where others can do without.
         told = max(map(self._told_of, self.scene.view.items), default=0)
