@@ -109,7 +109,7 @@ export class Viewer extends Drawing {
     const [whole, main] = [drawing, most ?? drawing].map((one) => one.width + 2 * MARGIN);
     const beside = (pixels) => canvas.clientWidth + code.element.clientWidth - pixels;
     const wanted = () => [whole, main].find((one) => one <= beside(LEAST_CODE));
-    this._fold(code.isShown && (wanted() ?? Infinity) > beside(WELL) && !data.answer && !troubles.places.length);
+    this._fold(code.isShown && whole > beside(WELL) && !data.answer && !troubles.places.length);
     const width = wanted();
     const isSeen = whole <= beside(0) && drawing.height + 2 * MARGIN <= canvas.clientHeight;
     // A line that makes NaN says more than the whole graph.
