@@ -81,6 +81,11 @@ class Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._contents: dict[int, tuple[Any, Any]] = {}
         self._versions: Any = WeakIdKeyDictionary()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Else torch would import its compiler, some 800 modules, for the first call that is seen.
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
