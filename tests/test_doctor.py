@@ -98,7 +98,7 @@ RUNS = {
     "no steps": Run(SICK, "--steps 0", 2, "", "'0' is neither a positive number nor all"),
     "an unknown severity": Run(SICK, "--fail-on nope", 2, "", "'nope' is not one of"),
     "stopped at the finding": Run(
-        SICK + "print('further')\n", "", 1, "stopped there: --keep-going lets the program go on"
+        SICK + "print('further')\n", "", 1, "stopped at a serious finding: --keep-going goes on"
     ),
     "two calls from one on": Run(
         trained(7) + "print('further')\n",

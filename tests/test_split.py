@@ -572,8 +572,8 @@ h = checkpoint(lambda v: v.exp(), w, use_reentrant=False)
 loss = h.sum() + h.pow(2).sum()
 """,
     "a backward that could be noticed": f"""
-seen = iter(range(9))
-{function("Counted", "x * 2", "next(seen); grad * 2")}
+seen = []
+{function("Counted", "x * 2", "seen.append(1); grad * 2")}
 w = torch.randn(3, requires_grad=True)
 loss = Counted.apply(w).sum() + w.sum()
 """,

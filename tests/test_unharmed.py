@@ -50,6 +50,24 @@ for _ in range(2):
     (F.apply(x, seen, more) * F.running).sum().backward()
 print(x.grad, F.running, F.running._version, seen, more.n, more.log)
 """,
+    "a thread that adds to what a Function reads": """
+import threading
+items, made, ends = [], 0, threading.Event()
+def fill():
+    global made
+    while not ends.is_set():
+        items.append(1); made += 1
+class F(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x * (2 + 0 * len(items))
+    @staticmethod
+    def backward(ctx, g): return g * (2 + 0 * len(items))
+thread = threading.Thread(target=fill); thread.start()
+x = torch.ones(3, requires_grad=True)
+F.apply(x).sum().backward()
+ends.set(); thread.join(); print(x.grad, made - len(items))
+del items, made, ends, thread
+""",
     "a Function whose helper counts around it": """
 import collections, functools, itertools
 count, by, ids = 0, collections.Counter(), itertools.count()

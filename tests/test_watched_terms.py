@@ -3,7 +3,6 @@ oracle, and the training stays the same."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Mapping
@@ -148,15 +147,15 @@ def test_where_there_are_no_terms_it_is_told_once(
 
         @staticmethod
         def backward(_, gradient):  # type: ignore[no-untyped-def]
-            next(seen)  # which is why it is not called by itself
+            seen.append(gradient)
             return 2 * gradient
 
-    seen = itertools.count()
+    seen: list[torch.Tensor] = []
     model, rows = Autoencoder(), list[Row]()
     with gradscope.watch(model, every=1, to=rows.append, by="term"):
         for _ in range(3):
             eval(loss, {"m": model, "x": torch.ones(4, 6), "Twice": Twice}).backward()
-    assert next(seen) in (0, 3)
+    assert len(seen) in (0, 3)
     assert [row.terms for row in rows] == [{}] * 3
     (line,) = capsys.readouterr().err.splitlines()
     assert told in line

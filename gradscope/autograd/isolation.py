@@ -307,7 +307,7 @@ def grads_preserved() -> Iterator[None]:
     undone as well.  A pass of ours then leaves something in ``.grad`` only where a Function of the
     program's calls backward inside its own.
     """
-    if _others_compute():
+    if others_compute():
         yield
         return
     with functions_off():
@@ -320,7 +320,7 @@ def grads_preserved() -> Iterator[None]:
                 put_back()
 
 
-def _others_compute() -> bool:
+def others_compute() -> bool:
     """Whether another thread runs code of the program, and does not only wait for work."""
     others = sys._current_frames()
     # Never in a variable: a frame that holds itself keeps all that called it.

@@ -33,7 +33,6 @@ from gradscope.rules import (
     diagnose,
     find_rule,
     is_graver,
-    is_serious,
     passing,
 )
 from gradscope.target import Program
@@ -102,6 +101,11 @@ class Verdict:
         doing.begin("looking for what is wrong")
         return self._kept(report, diagnose(report, self.ignored))
 
+    def is_serious(self, report: Report) -> bool:
+        """Whether a report has an error that neither an option nor a comment takes back, so that it
+        is useless to watch the program any further."""
+        return at_least(self._kept(report, diagnose(report, self.ignored))[0].findings, "error")
+
     def filtered(self, report: Report) -> tuple[Report, int]:
         """The same of a saved report, which holds its findings."""
         return self._kept(report, [one for one in report.findings if one.rule not in self.ignored])
@@ -164,7 +168,7 @@ def run_doctor(given: Given) -> Result:
         "call": given.call or 1,
         "run_on": given.run_on or is_cell,
         "every_place": verdict.file is not None,
-        "serious": partial(is_serious, ignore=verdict.ignored),
+        "serious": verdict.is_serious,
         "passing": partial(passing, ignore=verdict.ignored),
         "graver": partial(is_graver, ignore=verdict.ignored),
     }

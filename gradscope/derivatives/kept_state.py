@@ -12,7 +12,7 @@ import operator
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -28,25 +28,6 @@ _CONTAINERS = (*_SEQUENCES, dict, set, Counter, OrderedDict, defaultdict)
 """Of these very types; to copy what is derived of them might run code of the program."""
 
 
-@contextmanager
-def state_kept(owners: Iterable[type], things: Iterable[Any]) -> Iterator[None]:
-    """Whatever the methods of these classes change in the block is as it was afterwards.
-
-    Put back are the attributes of the classes; global variables, and those around a function, that
-    the methods name, or functions that they name in turn; and what is in containers and objects
-    that are in these, or among ``things``.
-    """
-    kept = _Kept()
-    for owner in owners:
-        kept.take_class(owner)
-    kept.take_all(things)
-    try:
-        yield
-    finally:
-        for put_back in reversed(kept.put_back):
-            put_back()
-
-
 def filled(function: FunctionType) -> Iterator[tuple[CellType, Any]]:
     """The variables around a function that have a value, with that."""
     for cell in function.__closure__ or ():
@@ -54,15 +35,32 @@ def filled(function: FunctionType) -> Iterator[tuple[CellType, Any]]:
             yield cell, cell.cell_contents
 
 
-class _Kept:
-    def __init__(self) -> None:
-        self.put_back: list[Callable[[], None]] = []
-        self._waiting: list[Any] = []
+class KeptState:
+    """What the methods of some classes can change, as it is now.
+
+    Args:
+        owners: the classes, whose attributes are kept; with the global variables, and those around
+            a function, that their methods name, or functions that they name in turn.
+        things: these, and what is in the containers and objects among all that.
+    """
+
+    def __init__(self, owners: Iterable[type], things: Iterable[Any]) -> None:
+        self._puts_back: list[Callable[[], None]] = []
+        # What is nearest comes first.
+        self._waiting: deque[Any] = deque()
         # The things themselves: a number of one that is gone would be given to another.
         self._met: dict[int, Any] = {}
+        for owner in owners:
+            self._take_class(owner)
+        self._waiting.extend(things)
+        self._take_all()
 
-    def take_class(self, owner: type) -> None:
-        """Take the attributes of a class, and what they lead to."""
+    def put_back(self) -> None:
+        """Make it what it was, where it is something else."""
+        for put_back in reversed(self._puts_back):
+            put_back()
+
+    def _take_class(self, owner: type) -> None:
         self._waiting += [one for one in owner.__bases__ if _is_own(one)]
         names = {name: one for name, one in vars(owner).items() if not name.startswith("__")}
         self._waiting.extend(names.values())
@@ -70,28 +68,28 @@ class _Kept:
         def put_back() -> None:
             for name in [one for one in vars(owner) if one not in names]:
                 if not name.startswith("__"):
-                    delattr(owner, name)
+                    type.__delattr__(owner, name)
             for name, value in names.items():
                 if vars(owner).get(name) is not value:
-                    setattr(owner, name, value)
+                    type.__setattr__(owner, name, value)
 
-        self.put_back.append(put_back)
+        self._puts_back.append(put_back)
 
-    def take_all(self, things: Iterable[Any]) -> None:
-        """Take these, what the classes hold, and what all that leads to."""
-        self._waiting.extend(things)
+    def _take_all(self) -> None:
         while self._waiting and len(self._met) < MOST_KEPT:
-            thing = _unwrapped(self._waiting.pop())
+            thing = _unwrapped(self._waiting.popleft())
             if id(thing) in self._met:
                 continue
             self._met[id(thing)] = thing
             attributes = _attributes_of(thing)
-            if isinstance(thing, FunctionType):
+            if type(thing) is FunctionType:
                 self._take_function(thing)
+            elif type(thing) is tuple:
+                self._waiting += itertools.islice(thing, MOST_KEPT)
             elif type(thing) in _CONTAINERS:
                 self._take_container(thing)
             elif issubclass(type(thing), type) and _is_own(thing):
-                self.take_class(thing)
+                self._take_class(thing)
             elif attributes is not None:
                 self._waiting += [type(thing)]
                 self._take_container(attributes)
@@ -115,7 +113,7 @@ class _Kept:
             for cell, value in cells:
                 cell.cell_contents = value
 
-        self.put_back.append(put_back)
+        self._puts_back.append(put_back)
 
     def _take_container(self, container: Any) -> None:
         content = container.copy()
@@ -127,7 +125,7 @@ class _Kept:
                 container.clear()
                 (container.extend if type(content) in _SEQUENCES else container.update)(content)
 
-        self.put_back.append(put_back)
+        self._puts_back.append(put_back)
 
 
 def _is_own(owner: type) -> bool:
@@ -140,6 +138,8 @@ def _is_own(owner: type) -> bool:
 def _is_same(one: Any, other: Any) -> bool:
     """Whether two containers hold the same things; no code of the program is asked whether they
     are equal."""
+    if type(one) is set:  # in which order it is gone through a copy need not say
+        return {*map(id, one)} == {*map(id, other)}
     if len(one) != len(other) or not all(map(operator.is_, one, other)):
         return False
     return not isinstance(one, dict) or all(map(operator.is_, one.values(), other.values()))

@@ -21,7 +21,10 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from gradscope.autograd.elements import MemoryLeftAlone
 from gradscope.autograd.isolation import functions_on, grads_preserved, random_kept
-from gradscope.derivatives.kept_state import filled, state_kept
+from gradscope.derivatives.kept_state import KeptState, filled
+
+BESIDE_OTHERS = "another thread of the program runs, and may use what its code changes"
+"""Why no custom Function is called again while one does."""
 
 
 def moves_iterator(function: Any) -> bool:
@@ -91,7 +94,8 @@ class Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         kwargs = kwargs or {}
         for at, taken in enumerate(func._schema.arguments):
-            if taken.is_write:
+            # Of statistics that it writes an old operation does not say so.
+            if taken.is_write or taken.name in _STATISTICS:
                 written = args[at] if at < len(args) else kwargs.get(taken.name)
                 for one in pytree.tree_leaves(written):
                     if isinstance(one, torch.Tensor) and one.layout is torch.strided:
@@ -132,15 +136,27 @@ def _set_version(tensor: torch.Tensor, version: int) -> None:
 FEW_WRITTEN = 64
 """Tensors that were written into, after which the copies of those that are gone are let go."""
 
-_WRITES: ContextVar[Writes | None] = ContextVar("_WRITES", default=None)
+_STATISTICS = ("running_mean", "running_var")
+
+_KEPT: ContextVar[tuple[Writes, KeptState] | None] = ContextVar("_KEPT", default=None)
 
 
 @contextmanager
 def program_runs() -> Iterator[None]:
     """Around code of the program in a block of :func:`unnoticed`, and none of ours, which a mode
-    would hide tensors from."""
-    with functions_on(), _WRITES.get() or nullcontext():
-        yield
+    would hide tensors from.  Each time it finds the same around it, but for tensors: those that it
+    gives are not to be taken back."""
+    kept = _KEPT.get()
+    if kept is None:
+        with functions_on():
+            yield
+        return
+    writes, state = kept
+    try:
+        with functions_on(), writes:
+            yield
+    finally:
+        state.put_back()
 
 
 @contextmanager
@@ -172,11 +188,11 @@ def state_put_back(functions: Collection[Any], things: Iterable[Any]) -> Iterato
     if not functions:
         yield
         return
-    writes = Writes()
-    token = _WRITES.set(writes)
+    kept = Writes(), KeptState(functions, things)
+    token = _KEPT.set(kept)
     try:
-        with state_kept(functions, things):
-            yield
+        yield
     finally:
-        _WRITES.reset(token)
-        writes.undo()
+        _KEPT.reset(token)
+        kept[0].undo()
+        kept[1].put_back()

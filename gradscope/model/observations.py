@@ -334,6 +334,8 @@ class Step(SeenRecord, frozen=True):
     been used before.  ``in_closure``: the call was made by a function that the program gave to a
     step.  ``dropped``: how many leaves of this graph had got a gradient in the call before, and
     hold none any more though nothing changed them, nor did the program read the gradient.
+    ``looked``: it may have seen it all the same, as by clipping or by a hook.  ``zeroed`` is where
+    ``zero_grad`` was called since.
     ``scale``: what a GradScaler had multiplied the loss with; ``loss`` and ``norm`` are divided by
     it.
     """
@@ -346,6 +348,8 @@ class Step(SeenRecord, frozen=True):
     stepped: bool = False
     reused: int = 0
     dropped: int = 0
+    looked: bool = False
+    zeroed: Place = None
     origin: Place = None
     in_closure: bool = False
     scale: Number | None = None

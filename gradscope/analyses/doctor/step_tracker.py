@@ -33,15 +33,18 @@ class StepTracker:
     def __init__(self, listener: DoctorListener, log: StepLog) -> None:
         self._listener = listener
         self._log = log
+        self._order = listener.optimizers.order
         self._accumulating = listener.optimizers.accumulating
         self._shards: TensorTable[TensorRef] = TensorTable(MAX_LEAVES)
-        self._stale_parts = StaleParts(listener.recorder, listener.optimizers.order)
+        self._stale_parts = StaleParts(listener.recorder, self._order)
         self._last_sequence = 0
         self._reads = 0
+        self._clipped = self._zeroed = 0
 
     def begin(self, made: Capture, loss: Number | None) -> None:
         """A call is about to be made."""
         listener, log, call = self._listener, self._log, made.call
+        loop = listener.loop_calls
         edited = self._edited()
         listener.lost_terms.begin(call.accumulates)
         listener.optimizers.note_call()
@@ -59,6 +62,8 @@ class StepTracker:
             # Who has read the gradients may have used them by hand, without changing a leaf in
             # place.
             dropped=dropped if listener.leaves.reads == self._reads else 0,
+            looked=listener.alterations.has_hooks or loop.clipped > self._clipped,
+            zeroed=loop.zeroed_at if loop.zeroed > self._zeroed else None,
             in_closure=listener.optimizers.in_closure,
         )
         log.add(step)
@@ -75,8 +80,7 @@ class StepTracker:
         made_by = grad_fn_of(root) if isinstance(root, torch.Tensor) else root.node
         if made_by is not None and len(made.call.roots) == 1:
             place = self._listener.recorder.places.number(made.call.frame)
-            order = self._listener.optimizers.order
-            order.starts(made_by._sequence_nr(), place, made.leaves)
+            self._order.starts(made_by._sequence_nr(), place, made.leaves)
             if made.is_full:
                 self._stale_parts.look(made)
 
@@ -136,7 +140,8 @@ class StepTracker:
         if accumulates or not backwards:
             listener.carried.end_call(now)
         self._last_sequence = now
-        self._reads = listener.leaves.reads
+        self._reads, loop = listener.leaves.reads, listener.loop_calls
+        self._clipped, self._zeroed = loop.clipped, loop.zeroed
 
     def finish(self) -> None:
         """The program has ended."""

@@ -2,13 +2,14 @@
 
 A live node is its derivative: called with upstream gradients it returns what it sends on, and keeps
 what it saved.  No hook of the program runs and no ``.grad`` is touched, so this may be done as
-often as an explanation needs it.  What a custom backward changes is put back; nodes whose call
-could change the program all the same are refused.
+often as an explanation needs it.  Nodes whose call could change the program are refused; what a
+custom backward changes by way of others is put back.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dis
 import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import CodeType
@@ -20,7 +21,7 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
 from gradscope.autograd.elements import MemoryLeftAlone, why_unreadable
-from gradscope.autograd.isolation import functions_off, own_pass
+from gradscope.autograd.isolation import functions_off, others_compute, own_pass
 from gradscope.autograd.nodes import Walked, is_leaf, op_name, outputs_of, torch_name
 from gradscope.derivatives.rerun import moves_iterator, program_runs, state_put_back
 from gradscope.escaping import message
@@ -32,6 +33,11 @@ Gradient = torch.Tensor | None
 
 Place = tuple[int, int]
 """A node and one of its outputs."""
+
+_WRITES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_ATTR"}
+_CHANGES = {"append", "extend", "insert", "pop", "update", "setdefault", "write", "put"}
+"""What code does, or calls, that something outside of it would notice: what it gives may depend on
+how often it was called."""
 
 
 class CannotCall(Exception):
@@ -177,8 +183,9 @@ def _refusal(node: LiveNode, released: saved.ReleasedMemory) -> str:
     if reason:
         return reason
     if isinstance(node, BackwardCFunction):
-        is_fit = backward_code(node) is not None and saved.keeps_only_data(node)
-        if not is_fit or moves_iterator(_function_of(node)):
+        code = backward_code(node)
+        is_fit = code is not None and not _is_noticed(code) and saved.keeps_only_data(node)
+        if not is_fit or moves_iterator(_function_of(node)) or others_compute():
             return f"running the backward of {name} once more could change the program"
     return ""
 
@@ -203,6 +210,11 @@ def backward_code(node: Any) -> CodeType | None:
         method = getattr(_function_of(node), "vjp", None)  # it may be written under this name, too
     method = getattr(method, "__wrapped__", method)
     return getattr(method, "__code__", None)
+
+
+def _is_noticed(code: CodeType) -> bool:
+    written = any(step.opname in _WRITES for step in dis.get_instructions(code))
+    return written or bool(_CHANGES & set(code.co_names))
 
 
 def _run(node: Any, gradients: Sequence[Gradient]) -> Sequence[Gradient]:

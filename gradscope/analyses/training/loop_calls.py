@@ -80,8 +80,8 @@ class ScaledSteps:
 class LoopCalls:
     """Wraps these calls, and tells the protocol of them.
 
-    ``zeroed_at`` is the last place that called ``zero_grad``, ``scaled_steps`` counts what
-    GradScalers left out.
+    ``zeroed_at`` is the last place that called ``zero_grad``, ``zeroed`` counts its calls,
+    ``clipped`` those that clip or measure gradients, ``scaled_steps`` what GradScalers left out.
 
     Args:
         recorder: is asked for places, and aside while something is noted.
@@ -93,6 +93,7 @@ class LoopCalls:
         self, recorder: Recorder, optimizers: Optimizers, alterations: Alterations
     ) -> None:
         self.zeroed_at = -1
+        self.zeroed = self.clipped = 0
         self.scaled_steps = ScaledSteps()
         self._alterations = alterations
         self._recorder = recorder
@@ -154,6 +155,7 @@ class LoopCalls:
         owner, place = call.args[0], self._place(call)
         if place >= 0:
             self.zeroed_at = place
+            self.zeroed += 1
         if self._order.fresh:
             is_optimizer = isinstance(owner, Optimizer)
             tensors = parameters_of(owner) if is_optimizer else parameters_in(owner)
@@ -186,6 +188,7 @@ class LoopCalls:
             call.parameters = tensors
         else:
             return
+        self.clipped += 1
         # Without a bound it only measures.
         bounds = (*args[1:2], *(kwargs[key] for key in ("max_norm", "clip_value") if key in kwargs))
         place = self._place(call)

@@ -166,7 +166,7 @@ def left_out(report: Report) -> list[str]:
     if stopped is None:
         return []
     if stopped.by == "finding" and not stopped.ran_on:
-        return [f"stopped there: {option('keep-going')} lets the program go on"]
+        return [f"stopped at a serious finding: {option('keep-going')} goes on"]
     time = None if stopped.seconds is None else duration(float(stopped.seconds))
     if stopped.ran_on:
         return [f"watched {f'for {time}' if time else 'as asked'}; the program ran on after that"]

@@ -8,8 +8,9 @@ Gradients are dropped before a step has used them, or there are none, as backwar
   at the `zero_grad` that drops them; at the step, where that comes before backward.
 - All gradients are dropped three times in a row, or the program ends after two backward calls,
   and nothing has changed a leaf.
-- Before every step the gradients of at least one backward call are dropped, and those of the next
-  one, from the same line through the same graph, are used.
+- Each step uses the gradients of one backward call, and those of the calls before it, at least one
+  of them from the same line through the same graph, are dropped. A program that reads or clips
+  them, or has hooks, may have used them.
 - An optimizer steps twice while `.grad` of all its parameters is None, and the program has made no
   backward call when it ends.
 
@@ -118,17 +119,18 @@ def _unstepped(facts: Facts, found: Unstepped) -> FindingDraft:
     )
 
 
-def _dropped_between(facts: Facts, lost: list[Step]) -> FindingDraft:
+def _dropped_between(facts: Facts, steps: list[list[Step]]) -> FindingDraft:
     """A finding about gradients that should be added up, of which the last ones are used alone."""
-    calls = [step for step in facts.seen.steps if step.origin == lost[0].origin]
-    zeroed = facts.at(facts.seen.zeroed)
+    lost = [call for calls in steps for call in calls[1:]]
+    made = count(sum(map(len, steps)), "backward call")
+    zeroed = facts.at(lost[0].zeroed)
     return facts.warning(
         "Each step uses the gradients of the last backward call alone: those of the calls before "
         "it are dropped.",
-        location=facts.location(facts.seen.zeroed) or facts.location(lost[0].origin),
+        location=facts.location(lost[0].zeroed) or facts.location(lost[0].origin),
         evidence=(
-            f"of {count(len(calls), 'backward call')}{facts.at(lost[0].origin)} the gradients of "
-            f"{len(lost):,} were gone before the next one, and no step had used them",
+            f"of {made} for {count(len(steps), 'step')} the gradients of {len(lost):,} were gone "
+            "before the next call, and no step had used them",
             *([f"zero_grad is called between them{zeroed}"] if zeroed else []),
         ),
         why="A step uses what is in .grad at that moment. Gradients of several batches add up "

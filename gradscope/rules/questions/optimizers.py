@@ -92,21 +92,30 @@ def unstepped(facts: Facts) -> Unstepped | None:
     return Unstepped(max(streak + 1, ended * seen.calls), zeroed=bool(streak))
 
 
-def dropped_between(facts: Facts) -> list[Step]:
-    """The backward calls before which the gradients of the one before were dropped, though both go
-    back from one line through one graph, where that is so before every step."""
-    calls = [step for step in facts.seen.steps if step.accumulates]
-    groups: list[list[Step]] = []
-    for before, step in itertools.pairwise(calls):
-        if step.stepped:
-            groups.append([])
-        # Those of another graph, such as what the loss of a generator brings to its critic, may go.
-        is_same = (step.origin, step.nodes, False) == (before.origin, before.nodes, step.in_closure)
-        if groups and step.dropped and is_same and step.number == before.number + 1:
+def dropped_between(facts: Facts) -> list[list[Step]]:
+    """The backward calls of each step but the first and the last, where it uses the gradients of
+    the last call alone: those of all before it were dropped, and nobody looked at them.  In each
+    two calls go back from one line through one graph: those of another graph, such as what the loss
+    of a generator brings to its critic, may go."""
+    groups: list[list[Step]] = [[]]
+    for step in facts.seen.steps:
+        if step.accumulates:
+            if step.stepped:
+                groups.append([])
             groups[-1].append(step)
     # The last one may not have come to its end.
-    whole = groups[:-1]
-    return list(itertools.chain(*whole)) if len(whole) >= FEWEST_UNUSED and all(whole) else []
+    whole = groups[1:-1]
+    return whole if len(whole) >= FEWEST_UNUSED and all(map(_is_last_used, whole)) else []
+
+
+def _is_last_used(calls: list[Step]) -> bool:
+    """Whether the gradients of each of these calls but the last were dropped before the next."""
+    pairs = list(itertools.pairwise(calls))
+    alike = ((a.origin, a.nodes) == (b.origin, b.nodes) and not b.in_closure for a, b in pairs)
+    return any(alike) and all(
+        later.dropped and not later.looked and later.number == earlier.number + 1
+        for earlier, later in pairs
+    )
 
 
 def grouped(
