@@ -13,6 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from gradscope.autograd.isolation import functions_on
 from gradscope.derivatives.call import Call, OutsideValue, TapeSlot
 from gradscope.derivatives.rerun import program_runs
 from gradscope.errors import GradscopeError, described
@@ -105,10 +106,11 @@ def make_again(call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> Tens
         else:
             torch.cuda.set_rng_state(state, device)
     seen = Narrowest()
+    around = (program_runs(), seen) if call.custom else (functions_on(), nullcontext())
     # In double precision whatever precision the program chose.
     with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
         try:
-            with program_runs(), seen if call.custom else nullcontext():
+            with around[0], around[1]:
                 out = _WIDENING.get(call.function, call.function)(*args, **kwargs)
         except Exception as error:
             let_pass(error)

@@ -141,6 +141,11 @@ _STATISTICS = ("running_mean", "running_var")
 _KEPT: ContextVar[tuple[Writes, KeptState] | None] = ContextVar("_KEPT", default=None)
 
 
+def is_kept() -> bool:
+    """Whether what custom Functions change now is put back."""
+    return _KEPT.get() is not None
+
+
 @contextmanager
 def program_runs() -> Iterator[None]:
     """Around code of the program in a block of :func:`unnoticed`, and none of ours, which a mode

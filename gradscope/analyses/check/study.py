@@ -46,6 +46,7 @@ def study(live: LiveGraph, asked: Check) -> Checks:
     if custom and others_compute():
         for call in custom:
             call.problem = call.problem or BESIDE_OTHERS
+    custom = [call for call in custom if not call.problem]
     arguments = (one for call in custom for one in call.others)
     with unnoticed({call.custom for call in custom}, arguments):
         return _checked(TapedGraph(live, tape), asked)

@@ -23,7 +23,12 @@ from gradscope.autograd import saved
 from gradscope.autograd.elements import MemoryLeftAlone, why_unreadable
 from gradscope.autograd.isolation import functions_off, others_compute, own_pass
 from gradscope.autograd.nodes import Walked, is_leaf, op_name, outputs_of, torch_name
-from gradscope.derivatives.rerun import moves_iterator, program_runs, state_put_back
+from gradscope.derivatives.rerun import (
+    is_kept,
+    moves_iterator,
+    program_runs,
+    state_put_back,
+)
 from gradscope.escaping import message
 from gradscope.handlers import let_pass
 from gradscope.model.report import is_opaque
@@ -185,15 +190,17 @@ def _refusal(node: LiveNode, released: saved.ReleasedMemory) -> str:
     if isinstance(node, BackwardCFunction):
         code = backward_code(node)
         is_fit = code is not None and not _is_noticed(code) and saved.keeps_only_data(node)
-        if not is_fit or moves_iterator(_function_of(node)) or others_compute():
+        if not is_fit or moves_iterator(_function_of(node)) or not is_kept():
             return f"running the backward of {name} once more could change the program"
     return ""
 
 
 @contextlib.contextmanager
 def nodes_called(walked: Walked) -> Iterator[None]:
-    """Nodes of a graph are called in the block, and the program finds nothing changed by it."""
-    custom = [node for node in walked.nodes if isinstance(node, BackwardCFunction)]
+    """Nodes of a graph are called in the block, and the program finds nothing changed by it; none
+    of custom Functions beside other threads of the program, which may use what these change."""
+    beside = others_compute()
+    custom = [one for one in walked.nodes if isinstance(one, BackwardCFunction) and not beside]
     functions = {one for one in map(_function_of, custom) if one is not None}
     with functions_off(), state_put_back(functions, custom):
         yield

@@ -137,6 +137,7 @@ class Cells:
         self.terms = terms
         self.is_plain = calls is None and not scene.options.sides
         self._notes: dict[int, Sequence[Note]] = {}
+        self._spots: dict[int, Spot | None] = {}
 
     def notes(self, item: Item) -> Sequence[Note]:
         """The rows below that of an item; looked for once, for they are counted first."""
@@ -169,8 +170,14 @@ class Cells:
 
     def _told_of(self, item: Item) -> int:
         """The cells that what is marked at an item needs."""
-        spot = self.marks.of(item)
+        spot = self._spot(item)
         return cells(spot.words) + TIMES * (item.kind == "repeat") if spot else 0
+
+    def _spot(self, item: Item) -> Spot | None:
+        """What is marked at an item; looked for once, for columns are made by it as well."""
+        if item.id not in self._spots:
+            self._spots[item.id] = self.marks.of(item)
+        return self._spots[item.id]
 
     def of_all(self, rows: Sequence[TreeRow]) -> list[list[Cell]]:
         """The cells of each row.  Of values that only the root has, which are its size, there is no
@@ -413,9 +420,10 @@ class Cells:
         before the gradient gets there."""
         is_again = row.kind == "reference" and self.scene.is_named(item)
         # Of what is told above another gradient comes here.
-        is_reference = row.kind == "reference"
-        told = self._words(item) if is_reference else self._expression(item, self.notes(item))
-        words = () if is_again else told
+        words: Parts = ()
+        if not is_again:
+            is_whole = row.kind != "reference"
+            words = self._expression(item, self.notes(item)) if is_whole else self._words(item)
         if row.link == ROOT:
             return words or ""
         link = self.scene.view.links[row.link]
@@ -431,7 +439,7 @@ class Cells:
     def _expression(self, item: Item, notes: Sequence[Note] = ()) -> Parts:
         """The user's words for an item, after what it does to the gradient, or else what its notes
         say of all that arrives."""
-        spot = self.marks.of(item)
+        spot = self._spot(item)
         told = [Part(one.remark, "dim") for one in notes if one.is_whole and one.remark]
         if spot is not None:
             ink = INKS_OF[spot.severity]
