@@ -13,6 +13,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -20,9 +21,10 @@ import torch
 from torch.utils import _pytree as pytree
 
 from gradscope.autograd.elements import has_memory, readable
+from gradscope.autograd.isolation import others_compute
 from gradscope.autograd.nodes import AROUND_HOOKED
 from gradscope.autograd.tensors import TensorRef, grad_fn_of, is_learned_leaf, requires_grad
-from gradscope.derivatives.rerun import codes_of, moves_iterator
+from gradscope.derivatives.rerun import codes_of, moves_iterator, unnoticed
 
 COPIED = 4_096
 """Elements up to which a value from outside is copied at once; a larger one is only referred to,
@@ -210,6 +212,19 @@ class Call:
     def others(self) -> Iterator[Any]:
         """The arguments that are no tensors."""
         return (one for one in self.leaves if not isinstance(one, TapeSlot))
+
+
+@contextmanager
+def made_again(calls: Iterable[Call]) -> Iterator[None]:
+    """These calls of custom Functions may be made again in the block, and the program finds nothing
+    changed by it; none of them beside other threads of the program, which is then their problem."""
+    fit = [call for call in calls if not call.problem]
+    if fit and others_compute():
+        for call in fit:
+            call.problem = "another thread of the program runs, and may use what its code changes"
+        fit = []
+    with unnoticed({call.custom for call in fit}, (one for call in fit for one in call.others)):
+        yield
 
 
 def custom_of(function: Any) -> Any:

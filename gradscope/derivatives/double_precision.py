@@ -106,11 +106,14 @@ def make_again(call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> Tens
         else:
             torch.cuda.set_rng_state(state, device)
     seen = Narrowest()
-    around = (program_runs(), seen) if call.custom else (functions_on(), nullcontext())
     # In double precision whatever precision the program chose.
     with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
         try:
-            with around[0], around[1]:
+            is_custom = call.custom is not None
+            with (
+                program_runs() if is_custom else functions_on(),
+                seen if is_custom else nullcontext(),
+            ):
                 out = _WIDENING.get(call.function, call.function)(*args, **kwargs)
         except Exception as error:
             let_pass(error)

@@ -23,15 +23,17 @@ from gradscope.autograd.elements import MemoryLeftAlone
 from gradscope.autograd.isolation import functions_on, grads_preserved, random_kept
 from gradscope.derivatives.kept_state import KeptState, filled
 
-BESIDE_OTHERS = "another thread of the program runs, and may use what its code changes"
-"""Why no custom Function is called again while one does."""
+FEW_WRITTEN = 64
+"""Tensors that were written into, after which the copies of those that are gone are let go."""
+
+_STATISTICS = ("running_mean", "running_var")
 
 
 def moves_iterator(function: Any) -> bool:
     """Whether forward or backward of a custom Function names an iterator, such as an open file,
     which cannot be put back to where it was."""
     found = [*vars(function).values()]
-    for method in (_inner(getattr(function, name, None)) for name in ("forward", "backward")):
+    for method in (inner(getattr(function, name, None)) for name in ("forward", "backward")):
         if isinstance(method, FunctionType):
             found += [method.__globals__.get(name) for name in method.__code__.co_names]
             found += [value for _, value in filled(method)]
@@ -42,13 +44,14 @@ def codes_of(function: Any) -> list[CodeType]:
     """The code of a custom Function's forward and backward; none of torch's own, or of C."""
     if function.__module__.startswith("torch."):
         return []
-    methods = [_inner(getattr(function, name, None)) for name in ("forward", "backward")]
+    methods = [inner(getattr(function, name, None)) for name in ("forward", "backward")]
     codes = [getattr(one, "__code__", None) for one in methods]
     return [code for code in codes if code is not None] if all(codes) else []
 
 
-def _inner(method: Any) -> Any:
-    # `once_differentiable` wraps a backward, and the code of the wrapper tells nothing of it.
+def inner(method: Any) -> Any:
+    """The method itself of one that is wrapped, as ``once_differentiable`` wraps a backward: the
+    code of the wrapper tells nothing of it."""
     return getattr(method, "__wrapped__", method)
 
 
@@ -132,11 +135,6 @@ def _set_version(tensor: torch.Tensor, version: int) -> None:
     except TypeError:  # older versions of torch take one tensor
         set_versions(tensor, version)
 
-
-FEW_WRITTEN = 64
-"""Tensors that were written into, after which the copies of those that are gone are let go."""
-
-_STATISTICS = ("running_mean", "running_var")
 
 _KEPT: ContextVar[tuple[Writes, KeptState] | None] = ContextVar("_KEPT", default=None)
 

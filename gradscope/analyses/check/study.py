@@ -17,9 +17,8 @@ from gradscope import doing
 from gradscope.analyses.check.leaves import CheckedLeaves
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.replay import Replay
-from gradscope.autograd.isolation import others_compute
-from gradscope.derivatives.call import Call, TapeSlot
-from gradscope.derivatives.rerun import BESIDE_OTHERS, codes_of, unnoticed
+from gradscope.derivatives.call import Call, TapeSlot, made_again
+from gradscope.derivatives.rerun import codes_of
 from gradscope.derivatives.stale import own_gradients
 from gradscope.derivatives.verdict import UNLIMITED, CallExamination, Limit
 from gradscope.errors import RootError
@@ -42,13 +41,7 @@ def study(live: LiveGraph, asked: Check) -> Checks:
     tape: Any = live.listener
     _refuse(asked.node, live.probe.graph)
     # Of torch's own Functions nothing is kept.
-    custom = [call for call in tape.taped if call.custom and codes_of(call.custom)]
-    if custom and others_compute():
-        for call in custom:
-            call.problem = call.problem or BESIDE_OTHERS
-    custom = [call for call in custom if not call.problem]
-    arguments = (one for call in custom for one in call.others)
-    with unnoticed({call.custom for call in custom}, arguments):
+    with made_again(call for call in tape.taped if call.custom and codes_of(call.custom)):
         return _checked(TapedGraph(live, tape), asked)
 
 

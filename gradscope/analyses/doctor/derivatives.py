@@ -19,7 +19,6 @@ import torch
 from torch.utils import _pytree as pytree
 
 from gradscope.analyses.doctor.captured_call import Origins
-from gradscope.autograd.isolation import others_compute
 from gradscope.autograd.nodes import Walked
 from gradscope.autograd.tensors import requires_grad
 from gradscope.derivatives.call import (
@@ -29,11 +28,12 @@ from gradscope.derivatives.call import (
     TapeSlot,
     is_tensor,
     is_usable,
+    made_again,
     problem_of,
     random_states,
 )
 from gradscope.derivatives.double_precision import value_of
-from gradscope.derivatives.rerun import BESIDE_OTHERS, codes_of, unnoticed
+from gradscope.derivatives.rerun import codes_of
 from gradscope.derivatives.stale import Own, own_gradients
 from gradscope.derivatives.verdict import CallExamination, Limit
 from gradscope.errors import described
@@ -125,12 +125,8 @@ class Derivatives:
         self._waiting = [(key, call) for key, call, nodes in placed if not nodes]
         found = list(self._known(positions))
         calls = [(call, nodes) for _, call, nodes in placed if nodes]
-        if calls and others_compute():
-            for call, _ in calls:
-                call.problem = call.problem or BESIDE_OTHERS
         if calls:
-            customs = {call.custom for call, _ in calls if not call.problem}
-            with unnoticed(customs, (one for call, _ in calls for one in call.others)):
+            with made_again(call for call, _ in calls):
                 found += self._compared(calls, walked, is_differentiated)
         return found
 

@@ -24,6 +24,7 @@ from gradscope.autograd.elements import MemoryLeftAlone, why_unreadable
 from gradscope.autograd.isolation import functions_off, others_compute, own_pass
 from gradscope.autograd.nodes import Walked, is_leaf, op_name, outputs_of, torch_name
 from gradscope.derivatives.rerun import (
+    inner,
     is_kept,
     moves_iterator,
     program_runs,
@@ -215,8 +216,7 @@ def backward_code(node: Any) -> CodeType | None:
     method = getattr(_function_of(node), "backward", None)
     if getattr(method, "__func__", method) is torch.autograd.Function.backward:
         method = getattr(_function_of(node), "vjp", None)  # it may be written under this name, too
-    method = getattr(method, "__wrapped__", method)
-    return getattr(method, "__code__", None)
+    return getattr(inner(method), "__code__", None)
 
 
 def _is_noticed(code: CodeType) -> bool:

@@ -73,8 +73,12 @@ class GraphAnswer(Writer):
 
     def source(self, node: int) -> str:
         """``demo.py:7``, the line that made a node, or "" where it was not seen."""
-        origin = self.graph.origin_of(self.graph.nodes[node])
-        return "" if origin is None else f"{self.files[origin.file]}:{origin.line}"
+        return self.place(self.graph.nodes[node].origin)
+
+    def place(self, origin: int | None) -> str:
+        """The same of an index into the graph's origins."""
+        made = None if origin is None else self.graph.origins[origin]
+        return "" if made is None else f"{self.files[made.file]}:{made.line}"
 
     def leaf(self, position: int) -> str:
         """The name of a leaf, made visible."""

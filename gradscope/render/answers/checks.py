@@ -201,9 +201,8 @@ class _CheckWriter(GraphAnswer):
     def _cuts(self) -> Iterator[str]:
         """``what data cuts at train.py:34``, each line once."""
         for function, at in dict.fromkeys((one.function, one.origin) for one in self.graph.walls):
-            origin = None if at is None else self.graph.origins[at]
-            place = f" at {self.files[origin.file]}:{origin.line}" if origin else ""
-            yield f"what {visible(function)} cuts{place}"
+            place = self.place(at)
+            yield f"what {visible(function)} cuts{f' at {place}' if place else ''}"
 
 
 render = _CheckWriter.render
