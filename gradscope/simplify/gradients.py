@@ -362,12 +362,8 @@ def _together(norms: Iterable[Number | None]) -> Number | None:
 LOW, HIGH = 0.05, 0.95
 """Shares of the norms of a row between which its stream flows."""
 
-SMALL, EACH = 60, 6
-"""A row of a graph that is not small holds several nodes, so that its stream has a width."""
-
-
-FINE = 200
-"""Of more nodes than this single ones are no longer seen, and rows lose their jitter."""
+SMALL = 60
+"""Nodes of a graph that is seen as a whole without a river."""
 
 
 class ProfileRow(NamedTuple):
@@ -397,7 +393,7 @@ class ProfileRow(NamedTuple):
 def profile_of(graph: Graph, backward: BackwardPass, most: int) -> list[ProfileRow]:
     """At most ``most`` rows, from the loss down."""
     size = len(graph.nodes)
-    count = max(min(most, size, max(SMALL, math.ceil(size / EACH))), 1)
+    count = max(min(most, size), 1)
     # A node is in the row in which its middle lies.
     ends = [max(math.ceil(row * size / count - 0.5), 0) for row in range(count + 1)]
     rows: list[ProfileRow] = []
@@ -407,7 +403,7 @@ def profile_of(graph: Graph, backward: BackwardPass, most: int) -> list[ProfileR
             # Past leaves the stream flows on as it was: a gap would say that nothing came.
             row = row._replace(low=rows[-1].low, middle=rows[-1].middle, high=rows[-1].high)
         rows.append(row)
-    return _smooth(rows) if size > FINE else rows
+    return rows
 
 
 def ends(graph: Graph, backward: BackwardPass) -> list[float]:
@@ -506,7 +502,7 @@ def zeros(graph: Graph, backward: BackwardPass) -> list[Node]:
     return [one for one in graph.nodes if arriving(backward, one.id).state == "zero"]
 
 
-def _smooth(rows: list[ProfileRow]) -> list[ProfileRow]:
+def smooth(rows: list[ProfileRow]) -> list[ProfileRow]:
     """For every row the middle of five; gaps stay gaps."""
     smooth = []
     for at, row in enumerate(rows):

@@ -5,9 +5,6 @@ import { STATES } from "./model.js";
 const [LOW, HIGH] = [0.05, 0.95];
 const [ZERO, FINITE, BAD] = ["zero", "finite", "non-finite"].map((name) => STATES.indexOf(name));
 
-/** A row of a graph that is not small holds several nodes, so that its stream has a width and the whole has a shape. */
-const [SMALL, EACH] = [60, 6];
-
 /**
  * Rows from the loss down.  Norms as log10, NaN where a row has none.
  * @typedef {{rows: number, low: Float64Array, mid: Float64Array, high: Float64Array, leaf: Float64Array,
@@ -15,7 +12,7 @@ const [SMALL, EACH] = [60, 6];
  * @returns {Profile} low, mid and high of what enters operations; the median of the leaves; how many nodes are in which state
  */
 export function profileOf(model, most) {
-  const rows = Math.max(Math.min(most, model.size, Math.max(SMALL, Math.ceil(model.size / EACH))), 1);
+  const rows = Math.max(Math.min(most, model.size), 1);
   const columns = ["low", "mid", "high", "leaf"].map((name) => [name, new Float64Array(rows).fill(NaN)]);
   const counts = ["bad", "zero", "finite"].map((name) => [name, new Uint32Array(rows)]);
   const found = { rows, ...Object.fromEntries([...columns, ...counts]) };
@@ -113,9 +110,14 @@ function insides(model) {
   return found;
 }
 
-/** A column without the jitter of single rows: for each the middle of five.  Gaps stay gaps. */
-export function smooth(column) {
-  return column.map((value, row) => (Number.isNaN(value) ? value : middle([...column.subarray(Math.max(row - 2, 0), row + 3)].filter((one) => !Number.isNaN(one)))));
+/** At most so many rows; of them equal blocks that are most of the graph get as many each, or where rows begin would show as a pattern. */
+export function evenRows({ once, ops, data }, most) {
+  for (const group of once) {
+    const [share, rounds] = [ops[group] / ops[0], data.groups.count[group]];
+    const each = Math.floor((most * share) / rounds);
+    if (each && share >= 0.5) return Math.round((each * rounds) / share);
+  }
+  return most;
 }
 
 /** For every group the number behind its highest node. */

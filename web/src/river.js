@@ -2,7 +2,7 @@
 // a lens shows what is in sight, dragging scrolls, a click opens what is there.
 import { element, span, svg, taken } from "./element.js";
 import { count, number, plural, visible } from "./format.js";
-import { brackets, firstOf, lastOf, profileOf, rowOf, smooth } from "./profile.js";
+import { brackets, evenRows, firstOf, lastOf, profileOf, rowOf } from "./profile.js";
 import { LABEL } from "./sizes.js";
 import { fitted, widthOf } from "./text.js";
 import { groupWords, nodeName } from "./words.js";
@@ -14,9 +14,9 @@ const GAP = 3;
 const STILL = 4;
 /** A lens that is thinner could not be seen. */
 const THINNEST = 6;
+/** Rows that are told of, and that are drawn: in more of them what is inside of a layer hides how layers differ. */
 const MOST_ROWS = 800;
-/** Of more rows than this single ones are no longer seen. */
-const FINE = 200;
+const DRAWN = 24;
 /** Pixels of a bracket that has room for a name. */
 const NAMED_FROM = 34;
 /** Nodes of a graph that is seen as a whole without a map. */
@@ -51,6 +51,7 @@ export class River {
     if (!width || !height || !this.viewer.isSeen) return;
     Object.assign(this, { width, height, left: BRACKET + GAP });
     this.profile = profileOf(this.model, Math.min(height, MOST_ROWS));
+    this.drawn = profileOf(this.model, evenRows(this.model, DRAWN));
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     // It is always of the gradients: where colours mean something else it has none.
     this.element.classList.toggle("plain", !this.viewer.isOfGradients);
@@ -62,8 +63,8 @@ export class River {
     this.look();
   }
 
-  _y(row) {
-    return (row * this.height) / this.profile.rows;
+  _y(row, rows = this.drawn.rows) {
+    return (row * this.height) / rows;
   }
 
   _x(log) {
@@ -76,8 +77,7 @@ export class River {
 
   /** What flows: from the left to the median pale, the stream in the colour of its median, which is a line. */
   _flow() {
-    const { rows } = this.profile;
-    const [low, mid, high] = ["low", "mid", "high"].map((name) => (rows > FINE ? smooth(this.profile[name]) : this.profile[name]));
+    const { rows, low, mid, high } = this.drawn;
     const { scale } = this.viewer;
     const [pale, strong] = [new Map(), new Map()];
     const add = (paths, color, from, to, row) => paths.set(color, `${paths.get(color) ?? ""}M${round(from)} ${round(this._y(row))}H${round(to)}V${round(this._y(row + 1))}H${round(from)}Z`);
@@ -97,9 +97,9 @@ export class River {
 
   /** What has no size: not finite over the whole width, zero hatched; and the leaves as dots. */
   _marks() {
-    const { rows, bad, zero, finite, leaf } = this.profile;
+    const { rows, bad, zero, finite, leaf } = this.drawn;
     const [marks, wide] = [{ bad: "", zero: "", dots: "" }, this.width - this.left];
-    const tall = Math.max(this.height / rows, 2);
+    const tall = this.height / rows;
     for (let row = 0; row < rows; row++) {
       const y = round(this._y(row));
       const bar = (width) => `M${this.left} ${y}h${round(width)}v${round(tall)}h${round(-width)}Z`;
@@ -215,7 +215,7 @@ export class River {
 
   _point(row) {
     const { left, top, width } = this.element.getBoundingClientRect();
-    const y = round(this._y(row + 0.5));
+    const y = round(this._y(row + 0.5, this.profile.rows));
     this.cursor.setAttribute("d", `M0 ${y}H${this.width}`);
     this.tip.show(this._words(row), left + width + 6, top + Number(y));
   }

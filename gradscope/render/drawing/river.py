@@ -14,8 +14,11 @@ from gradscope.render.drawing.scene import Scene
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Writer
 from gradscope.render.words.text import shorten
-from gradscope.simplify.gradients import SMALL, ProfileRow, ends, profile_of, zeros
+from gradscope.simplify.gradients import SMALL, ProfileRow, ends, profile_of, smooth, zeros
 from gradscope.words import count
+
+FINE = 200
+"""Of more nodes than this single ones are no longer seen, and a line loses their jitter."""
 
 FEWEST_CELLS, MOST_CELLS = 12, 40
 
@@ -28,8 +31,20 @@ def profile(scene: Scene, most: int) -> list[ProfileRow]:
     graph itself."""
     if scene.backward is None or len(scene.graph.nodes) < SMALL:
         return []
-    rows = profile_of(scene.graph, scene.backward, most)
+    rows = profile_of(scene.graph, scene.backward, _even(scene, most))
     return rows if any(row.finite or row.bad for row in rows) else []
+
+
+def _even(scene: Scene, most: int) -> int:
+    """At most so many rows; of them equal blocks that are most of the graph get as many each, or
+    where rows begin would show as a pattern that no gradient has."""
+    size = len(scene.graph.nodes)
+    for template in scene.view.templates:
+        held = sum(len(one.nodes) for one in template.rounds)
+        each = most * held // (size * len(template.rounds))
+        if each and 2 * held >= size:
+            return round(each * len(template.rounds) * size / held)
+    return most
 
 
 def line(scene: Scene, writer: Writer) -> str:
@@ -52,6 +67,7 @@ def line(scene: Scene, writer: Writer) -> str:
     words = shorten(words, max(room - width, 0), writer.glyphs.ellipsis)
     if width < MOST_CELLS:
         rows = profile(scene, 2 * width)
+    rows = smooth(rows) if len(scene.graph.nodes) > FINE else rows
     if writer.glyphs.ascii:
         drawn = strip([row.info for row in rows], width, writer.glyphs)
     else:

@@ -86,9 +86,8 @@ MARGIN = 18
 KEY = 12
 """Points between the lines of the key below a strip."""
 
-MOST_ROWS = 160
-THICKNESS = 4
-"""Points that a row has at least: a strip beside a small picture has fewer rows."""
+MOST_ROWS = 24
+"""Of a strip: in more of them what is inside of a layer hides how layers differ."""
 
 NAMED_FROM = 34
 """Points of a bracket that has room for a name."""
@@ -103,7 +102,7 @@ def add_strip(picture: Element, scene: Scene) -> None:
     """Make room at the left of an SVG of Graphviz, and draw the strip there."""
     left, top, width, height = map(float, picture.get("viewBox", "").split())
     tall = height - 4 * MARGIN - KEY
-    rows = profile(scene, min(MOST_ROWS, int(tall / THICKNESS)))
+    rows = profile(scene, MOST_ROWS)
     if not rows:
         return
     room = WIDTH + 2 * MARGIN
