@@ -281,7 +281,7 @@ def test_a_png_whose_text_would_be_shrunk_is_refused() -> None:
     with pytest.raises(
         GradscopeError, match=r"a PNG of 3\d,\d+ pixels could not be read"
     ) as caught:
-        render(chain(450, distinct=True), "png", Options(folding=ALL))
+        render(chain(510, distinct=True), "png", Options(folding=ALL))
     assert ".svg" in caught.value.hint and ".html" in caught.value.hint
 
 

@@ -26,9 +26,7 @@ from gradscope.simplify.gradients import (
     Sums,
     ViewGradients,
     combine,
-    ends,
     profile_of,
-    smooth,
 )
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Hierarchy
@@ -496,18 +494,6 @@ def test_a_profile_says_what_enters_the_nodes_in_backward_order(
     assert profile_of(report.graph, report.passes[0], most) == rows
 
 
-def test_a_line_of_many_rows_has_no_jitter() -> None:
-    # Every seventh factor is a spike that the next one takes back.
-    factors = [1000 if n % 7 == 3 else 1 / 1000 if n % 7 == 4 else 0.9 for n in range(700)]
-    report = line_of(*factors)
-    rows = profile_of(report.graph, report.passes[0], 117)
-    middles = [row.middle or 0 for row in smooth(rows)]
-    assert len(rows) == 117
-    assert sum(row.finite for row in rows) == 701
-    assert middles[:-2] == sorted(middles[:-2], reverse=True)
-    assert ends(report.graph, report.passes[0])[0] == 1
-
-
 def residual(branch: float, after: float = 1.0) -> Report:
     """``h + branch*after*h`` of ``h = 2*x``."""
     program = Program()
@@ -576,7 +562,7 @@ def test_a_sum_of_very_many_is_no_residual(more: int) -> None:
 
 
 RIVERS = {
-    (0.5,) * SMALL: ("1 → 1.735e-18", "⣿"),
+    (0.5,) * SMALL: ("1 → 1.735e-18", "█"),
     (*(1.0,) * SMALL, math.inf): ("not finite at 61 nodes", "✖"),
     (*(1.0,) * SMALL, 0.0): ("1 → 0 · 0 at 61 nodes", "0"),
     (0.0, *(1.0,) * SMALL): ("1 · 0 at x", "0"),

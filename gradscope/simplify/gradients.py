@@ -502,18 +502,6 @@ def zeros(graph: Graph, backward: BackwardPass) -> list[Node]:
     return [one for one in graph.nodes if arriving(backward, one.id).state == "zero"]
 
 
-def smooth(rows: list[ProfileRow]) -> list[ProfileRow]:
-    """For every row the middle of five; gaps stay gaps."""
-    smooth = []
-    for at, row in enumerate(rows):
-        around = [one for one in rows[max(at - 2, 0) : at + 3] if one.middle is not None]
-        low, middle, high = (_at([one[n] or 0.0 for one in around], 0.5) for n in range(3))
-        smooth.append(
-            row if row.middle is None else row._replace(low=low, middle=middle, high=high)
-        )
-    return smooth
-
-
 def _row(graph: Graph, backward: BackwardPass, nodes: range) -> ProfileRow:
     found: dict[bool, list[float]] = {True: [], False: []}
     counts = {"non-finite": 0, "zero": 0, "finite": 0}

@@ -397,7 +397,7 @@ class Labels:
                 row += [block(8, 9, mark.color)] if mark.color else []
                 row += text(f" {mark.words}    ", FAINT, 10)
             lines.append(row)
-        rows = profile(scene, _MOST_BARS)
+        rows = profile(scene)
         if rows and river:
             words = told(scene, rows, is_far=True)
             lines.append(text(f"‖g‖ in backward order  {words}", FAINT, 10))

@@ -9,24 +9,21 @@ from collections.abc import Iterable
 
 from gradscope.escaping import visible
 from gradscope.model.report import Node
-from gradscope.render.drawing.scale import BAD_INK, STEPS, strip
+from gradscope.render.drawing.scale import cell, heights
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Writer
 from gradscope.render.words.text import shorten
-from gradscope.simplify.gradients import SMALL, ProfileRow, ends, profile_of, smooth, zeros
+from gradscope.simplify.gradients import SMALL, ProfileRow, ends, profile_of, zeros
 from gradscope.words import count
 
-FINE = 200
-"""Of more nodes than this single ones are no longer seen, and a line loses their jitter."""
+ROWS = 24
+"""Of a river, at most: in more of them what is inside of a layer hides how layers differ."""
 
-FEWEST_CELLS, MOST_CELLS = 12, 40
-
-LEVELS = (0x00, 0x40, 0x44, 0x46, 0x47), (0x00, 0x80, 0xA0, 0xB0, 0xB8)
-"""The dots of the left and of the right column of a braille cell, by how many from below."""
+FEWEST_CELLS = 12
 
 
-def profile(scene: Scene, most: int) -> list[ProfileRow]:
+def profile(scene: Scene, most: int = ROWS) -> list[ProfileRow]:
     """The rows of a scene; none where there is nothing to see, or little enough to be read in the
     graph itself."""
     if scene.backward is None or len(scene.graph.nodes) < SMALL:
@@ -48,9 +45,9 @@ def _even(scene: Scene, most: int) -> int:
 
 
 def line(scene: Scene, writer: Writer) -> str:
-    """``‖g‖ in backward order ⣿⣷⣶⣦⣤⣀ 1 → 3e-9``: two rows a cell, magenta where one is not finite;
-    "" where there is no river."""
-    rows = profile(scene, 2 * MOST_CELLS)
+    """``‖g‖ in backward order ▇▆▅▄▃▂▁ 1 → 3e-9``, a row a cell, on a scale of their own; "" where
+    there is no river."""
+    rows = profile(scene)
     if not rows:
         return ""
     said = f"{scene.only}‖g‖ in backward order  ", f"{scene.only}‖g‖  "
@@ -63,29 +60,14 @@ def line(scene: Scene, writer: Writer) -> str:
     between = writer.glyphs.text(" · ")
     while len(words) > room - FEWEST_CELLS and between in words:
         words = words.rpartition(between)[0]
-    width = min(max(room - len(words), FEWEST_CELLS), MOST_CELLS)
+    width = min(max(room - len(words), FEWEST_CELLS), ROWS)
     words = shorten(words, max(room - width, 0), writer.glyphs.ellipsis)
-    if width < MOST_CELLS:
-        rows = profile(scene, 2 * width)
-    rows = smooth(rows) if len(scene.graph.nodes) > FINE else rows
-    if writer.glyphs.ascii:
-        drawn = strip([row.info for row in rows], width, writer.glyphs)
-    else:
-        drawn = "".join(_cell(scene, writer, rows[at : at + 2]) for at in range(0, len(rows), 2))
+    shown = heights([row.info for row in profile(scene, width)], width)
+    drawn = "".join(
+        writer.paint(cell(info, place, writer.glyphs), scene.scale.ink(info))
+        for info, place in shown
+    )
     return writer.paint(lead, "") + drawn + writer.paint(words, "")
-
-
-def _cell(scene: Scene, writer: Writer, rows: list[ProfileRow]) -> str:
-    infos = [row.info for row in rows]
-    if any(info.state == "non-finite" for info in infos):
-        return writer.paint(writer.glyphs.bad, BAD_INK)
-    places = [scene.scale.fraction(info.norm) for info in infos]
-    heights = [0 if place is None else 1 + round(3 * place) for place in places]
-    if not any(heights):
-        return writer.paint("0" if any(row.zero for row in rows) else " ", "dim")
-    dots = (column[height] for column, height in zip(LEVELS, heights, strict=False))
-    steps = [step for info in infos if (step := scene.scale.step(info.norm)) is not None]
-    return writer.paint(chr(0x2800 + sum(dots)), STEPS[max(steps)])
 
 
 FEW_ZEROS = 3

@@ -169,7 +169,7 @@ def strip(infos: Sequence[GradientInfo], most: int, glyphs: Glyphs) -> str:
     Where there are more rounds than ``most`` cells, a cell stands for several and shows the
     largest; a gradient that is not finite is always shown.
     """
-    return "".join(_cell(info, place, glyphs) for info, place in heights(infos, most))
+    return "".join(cell(info, place, glyphs) for info, place in heights(infos, most))
 
 
 def heights(infos: Sequence[GradientInfo], most: int) -> list[tuple[GradientInfo, float | None]]:
@@ -187,7 +187,8 @@ def _loudest(infos: Sequence[GradientInfo]) -> GradientInfo:
     return max(infos, key=lambda info: (info.state == "non-finite", float(info.norm or 0)))
 
 
-def _cell(info: GradientInfo, place: float | None, glyphs: Glyphs) -> str:
+def cell(info: GradientInfo, place: float | None, glyphs: Glyphs) -> str:
+    """A block of so much of the height; a sign for what is not finite, zero or not there."""
     if info.state == "non-finite":
         return glyphs.bad
     if place is not None:

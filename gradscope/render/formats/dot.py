@@ -160,7 +160,7 @@ class _Drawing:
                 "labeljust": "l",
                 "label": self.labels.caption(river),
                 "nodesep": "0.3",
-                "ranksep": "0.45",
+                "ranksep": "0.32",
                 "pad": "0.25",
             },
             node_attr={"fontname": FONT, "margin": "0.14,0.06", "height": "0.3", "color": BORDER},

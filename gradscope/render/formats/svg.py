@@ -86,9 +86,6 @@ MARGIN = 18
 KEY = 12
 """Points between the lines of the key below a strip."""
 
-MOST_ROWS = 24
-"""Of a strip: in more of them what is inside of a layer hides how layers differ."""
-
 NAMED_FROM = 34
 """Points of a bracket that has room for a name."""
 
@@ -102,7 +99,7 @@ def add_strip(picture: Element, scene: Scene) -> None:
     """Make room at the left of an SVG of Graphviz, and draw the strip there."""
     left, top, width, height = map(float, picture.get("viewBox", "").split())
     tall = height - 4 * MARGIN - KEY
-    rows = profile(scene, MOST_ROWS)
+    rows = profile(scene)
     if not rows:
         return
     room = WIDTH + 2 * MARGIN
