@@ -12,6 +12,8 @@ TWICE = HEAD + "for i in range(2):\n    (x * x).sum().backward()\nprint('the end
 IN_MAIN = (
     HEAD + "def main():\n    (x * x).sum().backward()\nif __name__ == '__main__':\n    main()\n"
 )
+FIT = "def fit():\n    (x * x).sum().backward()\n"
+INSTALLED = HEAD + f"exec(compile({FIT!r}, '/site-packages/zoo.py', 'exec'))\nfit()\nprint('')\n"
 
 # ---------------------------------------------------------------------- stopped
 
@@ -32,6 +34,7 @@ IN_MAIN = (
         (IN_MAIN, (), ""),
         (IN_MAIN + "print(x.grad)\n", (), "(program.py:4); --run-on lets it go on\n"),
         (IN_MAIN + "main()\n", ("-q",), ""),
+        (INSTALLED, (), "stopped at backward call 1 (program.py:4); --run-on lets it go on\n"),
     ],
 )
 def test_it_is_told_where_the_rest_of_a_program_was_cut_off(
