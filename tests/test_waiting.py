@@ -12,8 +12,9 @@ TWICE = HEAD + "for i in range(2):\n    (x * x).sum().backward()\nprint('the end
 IN_MAIN = (
     HEAD + "def main():\n    (x * x).sum().backward()\nif __name__ == '__main__':\n    main()\n"
 )
-FIT = "def fit():\n    (x * x).sum().backward()\n"
-INSTALLED = HEAD + f"exec(compile({FIT!r}, '/site-packages/zoo.py', 'exec'))\nfit()\nprint('')\n"
+FIT = "def fit(loss):\n    loss.backward()\n"
+INSTALLED = HEAD + f"exec(compile({FIT!r}, '/site-packages/zoo.py', 'exec'))\nfit((x * x).sum())\n"
+INSTALLED += "fit((x * 3).sum())\nprint('')\n"
 
 # ---------------------------------------------------------------------- stopped
 
@@ -34,7 +35,7 @@ INSTALLED = HEAD + f"exec(compile({FIT!r}, '/site-packages/zoo.py', 'exec'))\nfi
         (IN_MAIN, (), ""),
         (IN_MAIN + "print(x.grad)\n", (), "(program.py:4); --run-on lets it go on\n"),
         (IN_MAIN + "main()\n", ("-q",), ""),
-        (INSTALLED, (), "stopped at backward call 1 (program.py:4); --run-on lets it go on\n"),
+        (INSTALLED, (), "stopped at backward call 1 (program.py:4); --run-on lets it go on"),
     ],
 )
 def test_it_is_told_where_the_rest_of_a_program_was_cut_off(
@@ -44,6 +45,11 @@ def test_it_is_told_where_the_rest_of_a_program_was_cut_off(
     assert told in done.err
     assert done.err.count("stopped at") == bool(told)
     assert ("the end" in done.out) == ("--run-on" in arguments)
+
+
+def test_calls_of_an_installed_trainer_have_the_lines_that_call_it(session: Session) -> None:
+    done = session.cli("backward", str(session.write(INSTALLED)), "--steps", "2", "-q")
+    assert "backward call 2 walks another graph (fit((x * 3).sum()) program.py:5)" in done.out
 
 
 @pytest.mark.parametrize(

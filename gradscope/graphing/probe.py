@@ -140,7 +140,7 @@ class Probe:
         """What flowed in a call that has ended, as plain data, and what to say of a failure."""
         watched.note_grads()
         self._assembler.hooked_edges |= watched.flow.hooked_edges
-        origin = self._assembler.origin(self._recorder.places.site_of(watched.call.frame))
+        origin = self._assembler.origin(self._recorder.places.site_of_call(watched.call.frame))
         passed = watched.passed(self.graph, origin)
         failure = watched.failure
         if failure is None:

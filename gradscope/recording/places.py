@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 import torch
 import typing_extensions
 
-from gradscope.filesystem import is_standard
+from gradscope.filesystem import is_installed, is_standard
 from gradscope.recording.source import Site
 
 _FOREIGN_FILES = (
@@ -148,6 +148,17 @@ class Places:
     def site_of(self, frame: FrameType | None) -> Site | None:
         """Where the program is now, seen from a frame."""
         return self.site(self.number_around(frame))
+
+    def number_of_call(self, frame: FrameType) -> int:
+        """The number of the place of a backward call that a frame of the program makes.  Where an
+        installed trainer makes it, that is where the program called the trainer, if it has any code
+        that is not installed: two networks have two such lines, and one in the trainer."""
+        own = (one for one in frames_from(frame, self) if not is_installed(one.f_code.co_filename))
+        return self.number(next(own, frame))
+
+    def site_of_call(self, frame: FrameType) -> Site | None:
+        """The same place itself; None where no code of the program is running."""
+        return None if self.is_foreign(frame.f_code) else self.site(self.number_of_call(frame))
 
 
 _PRECALL = dis.opmap.get("PRECALL", -1)

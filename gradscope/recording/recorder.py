@@ -293,7 +293,7 @@ class Recorder(Recording, TorchFunctionMode):
                     one.released(call, nodes)
             if nodes is None:
                 nodes = nearest([edge_of(root)[0] for root in call.roots], MAX_NODES)
-            self.freed.note(self.places.site_of(call.frame), nodes)
+            self.freed.note(self.places.site_of_call(call.frame), nodes)
         return call.run()
 
     # ------------------------------------------------------------------ what is remembered

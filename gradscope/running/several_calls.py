@@ -42,7 +42,7 @@ class InnerCalls:
         if self._first is None or self._first[0] is None:
             self._first = answer
         self._numbers.append(number)
-        site = self.recorder.places.site_of(call.frame)
+        site = self.recorder.places.site_of_call(call.frame)
         if site is not None:
             origin = self.recorder.sources.origin(site)
             self._places[str(origin)] = None

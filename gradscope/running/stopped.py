@@ -9,7 +9,6 @@ from pathlib import Path
 from traceback import walk_stack
 from types import CodeType, FrameType
 
-from gradscope.filesystem import is_installed
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 
@@ -41,11 +40,8 @@ class StoppedAt:
 
     @classmethod
     def of(cls, call: int, frame: FrameType, recorder: Recorder) -> StoppedAt | None:
-        """Where the program is now, not inside of an installed trainer that makes its calls; None
-        where no code of its own is running."""
-        running = list(frames_from(frame, recorder.places))
-        own = (one for one in running if not is_installed(one.f_code.co_filename))
-        site = recorder.places.site_of(next(own, frame))
+        """Where the program is now; None where no code of its own is running."""
+        site = recorder.places.site_of_call(frame)
         if site is None:
             return None
         origin = recorder.sources.origin(site)
@@ -56,7 +52,7 @@ class StoppedAt:
             origin.line,
             all(_has_finished(one) for one in frames),
             # Further out are who runs a notebook's cells, or imported this module.
-            any(map(_goes_on_to_another, running)),
+            any(map(_goes_on_to_another, frames_from(frame, recorder.places))),
             frames[-1].f_code,
         )
 

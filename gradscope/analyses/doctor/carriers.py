@@ -191,7 +191,7 @@ class StaleParts:
         # Each thread counts for itself: between two of them a number says nothing of age.
         if any(numbers[source] < numbers[target] for source, _, target, _ in inner):
             return
-        place = self._recorder.places.number(made.call.frame)
+        place = self._recorder.places.number_of_call(made.call.frame)
         for step in self._order.last_steps.values():
             seam = next(
                 (to for at, _, to, _ in inner if numbers[to] < step.sequence <= numbers[at]), None

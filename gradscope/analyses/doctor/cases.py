@@ -68,7 +68,7 @@ def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
     known = graph, assembler.origins(), made.walked, loose_modules(modules, met)
     case = _case(listener, scopes, modules, *known)
     origins = case.origins
-    passed = made.passed(graph, origins.of(recorder.places.site_of(made.call.frame)))
+    passed = made.passed(graph, origins.of(recorder.places.site_of_call(made.call.frame)))
     changed, gone = made.changed, None
     alterations = list(_hooks(listener, made, graph, passed, origins))
     if made.failure is not None:

@@ -259,7 +259,7 @@ class Doctor:
         return (
             odd
             or not listener.light
-            or self._policy.is_full(listener.recorder.places.number(call.frame))
+            or self._policy.is_full(listener.recorder.places.number_of_call(call.frame))
         )
 
     # ------------------------------------------------------------------ after a call
@@ -280,7 +280,7 @@ class Doctor:
 
             raiser = raiser_of(made.failure, made, listener)
             self._builder.failed(made.failure, made.call.frame, raiser)
-        place = listener.recorder.places.number(made.call.frame)
+        place = listener.recorder.places.number_of_call(made.call.frame)
         odd = self._policy.note(place, step, full=made.is_full, new=listener.has_news)
         trouble = made.is_troubled or isinstance(step.loss, str)
         serious = self._selector.consider(made, trouble, odd)
