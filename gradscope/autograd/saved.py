@@ -62,7 +62,8 @@ def values(node: LiveNode) -> Iterator[tuple[str, torch.Tensor | RuntimeError]]:
         try:
             value = getattr(node, name)
         except RuntimeError as error:
-            yield label, error
+            # Without the frames of who reads it, which it would keep alive in a circle.
+            yield label, error.with_traceback(None)
             continue
         for part, one in _numbered(label, value):
             if isinstance(one, torch.Tensor):
@@ -221,7 +222,7 @@ def _values_of_custom(node: Any) -> Iterator[tuple[str, torch.Tensor | RuntimeEr
             if isinstance(tensor, torch.Tensor):
                 yield f"saved_tensors[{position}]", tensor
     except RuntimeError as error:
-        yield "saved_tensors", error
+        yield "saved_tensors", error.with_traceback(None)
 
 
 def _custom(node: Any) -> Iterator[SavedSlot]:
