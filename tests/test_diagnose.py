@@ -918,6 +918,9 @@ def test_parts_of_a_librarys_model_may_be_left_unused() -> None:
     # Where nothing of it learns, it was forgotten.
     told_of_all = told(observed(report, learners=(REACHED, *parts), steps=STEPS))
     assert told_of_all == "GS301 warning 1, GS301 warning 7"
+    # Who freezes one looks for the optimizer, and not for a line of the library.
+    frozen = learner("pooler.w", made=made, requires_grad=False, held_by=(A,))
+    assert told(observed(report, learners=(REACHED, frozen), steps=STEPS)) == "GS305 information 7"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ An optimizer holds a parameter that does not require grad. Information.
 ## How it is recognised
 
 `requires_grad` is False, an optimizer holds it, and no backward call has brought it a gradient.
-That is information, for it may be meant.
+That is information, for it may be meant. The finding is at the line that made the parameter, or at
+that of the optimizer, where an installed package made the parameter.
 
 ## A program that has it, healed
 
@@ -35,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.questions.missing import installed_file
 from gradscope.rules.questions.optimizers import grouped, named
 from gradscope.rules.rule import Rule
 from gradscope.words import listed
@@ -53,10 +55,13 @@ class FrozenParameter(Rule):
         ]
         if frozen:
             paths = listed((path for path, _ in grouped(facts, frozen)), 3)
+            first = frozen[0]
+            # In a model from a package nobody looks for the line of a layer.
+            made = first.held_by[:1] if installed_file(facts, first) else ()
             yield facts.finding(
                 "information",
                 f"An optimizer holds what is frozen (requires_grad=False): {paths}.",
-                location=facts.location(frozen[0].made),
+                location=facts.location(next(iter(made), first.made)),
                 subject=paths,
                 evidence=named(frozen),
                 why="It gets no gradient, so the optimizer skips it.",

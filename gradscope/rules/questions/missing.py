@@ -194,13 +194,13 @@ def _blame_latest(facts: Facts, missing: Missing) -> None:
 def _is_spare_part(facts: Facts, learner: TrackedParameter) -> bool:
     """Whether a parameter belongs to a library's model of which other parts do learn: a pooler
     whose output this use of the model does not need."""
-    file = _installed_file(facts, learner)
+    file = installed_file(facts, learner)
     return bool(file) and any(
-        other.reached and _installed_file(facts, other) == file for other in facts.seen.learners
+        other.reached and installed_file(facts, other) == file for other in facts.seen.learners
     )
 
 
-def _installed_file(facts: Facts, learner: TrackedParameter) -> str:
+def installed_file(facts: Facts, learner: TrackedParameter) -> str:
     """The file that made a parameter, if it is that of an installed package; else ""."""
     file = "" if learner.made is None else facts.graph.origins[learner.made].file
     return file if is_installed(file) else ""
