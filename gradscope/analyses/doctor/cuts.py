@@ -16,7 +16,13 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.doctor.ancestry import are_related, leaves_behind, near_behind, terms_of
+from gradscope.analyses.doctor.ancestry import (
+    Near,
+    are_related,
+    leaves_behind,
+    near_behind,
+    terms_of,
+)
 from gradscope.analyses.doctor.cut_calls import (
     ADDING,
     ENTERING,
@@ -49,8 +55,8 @@ from gradscope.recording.events import HARMLESS
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
-MOST_SOURCES = 8
-"""Cuts that one result is followed from."""
+MOST_SOURCES = 64
+"""Cuts that one result is followed from, the latest; of those before one at each place."""
 
 MAX_CUTS = 2_000
 """Places that are remembered."""
@@ -257,12 +263,14 @@ class Cuts:
 
     def _take(self, call: TorchCall, calls: list[CutCall]) -> None:
         """A call that made a node has taken the results of these."""
-        # Who puts its own part back into what was gathered gives that its gradient.
-        calls = [one for one in calls if not (one.cut.gathers and _is_related(one, call))]
         is_sum = call.function in ADDING
+        is_asked = is_sum or any(one.cut.gathers for one in calls)
+        others = _near_others(call) if is_asked else []
+        # Who puts its own part back into what was gathered gives that its gradient.
+        calls = [one for one in calls if not (one.cut.gathers and _is_related(one, others))]
         is_small_sum = is_sum and all(is_small(tensor, 1) for tensor in call.operands)
         # One that the other operand is near to stands for what all of them are taken for.
-        is_apart = is_sum and not any(_is_related(one, call) for one in calls)
+        is_apart = is_sum and not any(_is_related(one, others) for one in calls)
         is_layer = call.function in ENTERING or (is_apart and "add" in call.function)
         # What is 0 adds nothing to the loss either: the density of a point mass at its point.
         added = {
@@ -285,8 +293,10 @@ class Cuts:
     def _take_number(self, call: TorchCall) -> None:
         """A call that made a node may have added a plain number."""
         if call.function in ADDING and all(is_small(tensor, 1) for tensor in call.operands):
-            for known in self._numbers.added(call):
-                node = None if _is_related(known, call) else self._wait(call, known)
+            numbers = self._numbers.added(call)
+            others = _near_others(call) if numbers else []
+            for known in numbers:
+                node = None if _is_related(known, others) else self._wait(call, known)
                 if node is not None:
                     known.added.add(node)
 
@@ -301,10 +311,13 @@ class Cuts:
 
     def _remember(self, results: Iterable[torch.Tensor], calls: list[CutCall]) -> None:
         for tensor in results if calls else ():
-            # One call may cut some of its operands and take others that were cut before.  Bounded:
-            # what is computed of much without history would carry the cuts of all of it.
-            known = dict.fromkeys([*calls, *self._calls_of(tensor)])
-            self._results[tensor] = list(known)[:MOST_SOURCES]
+            # One call may cut some of its operands and take others that were cut before.  Bounded,
+            # but no place is left out: a loop comes by each again and again.
+            known = list(dict.fromkeys([*calls, *self._calls_of(tensor)]))
+            if len(known) > MOST_SOURCES:
+                places = {id(one.cut): one for one in reversed(known)}
+                known = list(dict.fromkeys([*known[:MOST_SOURCES], *places.values()]))
+            self._results[tensor] = known
 
     def _calls_of(self, tensor: Any) -> list[CutCall]:
         return self._results.get(tensor, [])
@@ -316,8 +329,12 @@ def _is_sent(call: TorchCall) -> bool:
     return name.startswith(("torch.distributed.", "torch.nn.parallel."))
 
 
-def _is_related(known: CutCall, call: TorchCall) -> bool:
-    """Whether the tensor that is taken together with the result of a cut is near to what was cut;
-    it counts as that where nobody has looked."""
-    others = (near_behind([one]) for one in call.operands if requires_grad(one))
+def _near_others(call: TorchCall) -> list[Near]:
+    """What is near to each operand of a call that has a history."""
+    return [near_behind([one]) for one in call.operands if requires_grad(one)]
+
+
+def _is_related(known: CutCall, others: Iterable[Near]) -> bool:
+    """Whether one of the tensors that are taken together with the result of a cut, of which this is
+    near, is near to what was cut; it counts as that where nobody has looked."""
     return not known.near or any(are_related(known.near, other) for other in others)
