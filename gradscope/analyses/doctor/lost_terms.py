@@ -158,7 +158,10 @@ class LostTerms:
         if term is not None and not wanted.isdisjoint(term.given):
             known.fine = True
             if suspect.enters and not cut.discrete:
-                cut.learning.update((id(leaf), TensorRef(leaf)) for leaf in starved)
+                # What gets no gradient at all no step changes, though its optimizer makes one.
+                given = set().union(*(one.given for one in call.terms))
+                learning = (leaf for leaf in starved if id(leaf) in given)
+                cut.learning.update((id(leaf), TensorRef(leaf)) for leaf in learning)
             return
         if not known.times:
             known.call = call.number
