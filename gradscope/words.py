@@ -182,3 +182,12 @@ def pattern(names: Sequence[str]) -> str:
         columns = zip(*rows, strict=True)
         return "".join(column[0] if len(set(column)) == 1 else "*" for column in columns)
     return f"{distinct[0]} … {distinct[-1]}"
+
+
+_PACKAGES = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
+
+
+def without_environment(file: str) -> str:
+    """``torch/nn/init.py`` of a file of an installed package, wherever that lies; another as it
+    is."""
+    return _PACKAGES.sub("", file)

@@ -24,7 +24,7 @@ from gradscope.model.plain import (
     TensorInfo,
 )
 from gradscope.model.studies import CallCheck
-from gradscope.words import one_line
+from gradscope.words import one_line, without_environment
 
 Severity = Literal["error", "warning", "information"]
 """How sure it is that something is wrong: it is; it very likely is; it may well be meant."""
@@ -38,8 +38,8 @@ class Location(Struct, frozen=True):
     expression: str = ""
 
     def __str__(self) -> str:
-        """``model.py:7``."""
-        return f"{self.file}:{self.line}"
+        """``model.py:7``; of an installed package the path in it."""
+        return f"{without_environment(self.file)}:{self.line}"
 
 
 class NodeReference(Struct, frozen=True):
@@ -110,7 +110,8 @@ class TrackedParameter(Record):
     other one. ``size`` is the 2-norm of its values at the end, where other ranks have it as well.
     ``lazy``: its module has seen no input, and it has no shape. ``derived``: a derivative was taken
     of what it went into, which is to be differentiated itself. ``kept``: backward calls brought it
-    gradients again and again, and the program does nothing with them.
+    gradients again and again, and the program does nothing with them. ``read``: the program has
+    read its gradient. ``changed``: its numbers changed from one call that reached it to the next.
     """
 
     name: str = ""
@@ -142,6 +143,8 @@ class TrackedParameter(Record):
     lazy: bool = False
     derived: bool = False
     kept: bool = False
+    read: bool = False
+    changed: bool = False
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint"]

@@ -5,7 +5,6 @@ Must not know how findings are found, or where the output goes."""
 from __future__ import annotations
 
 import json as json_module
-import re
 from dataclasses import replace
 from types import ModuleType
 from typing import Any, Protocol
@@ -20,10 +19,7 @@ from gradscope.render.options import Options
 from gradscope.render.words.findings import body, counted, head, paragraph
 from gradscope.render.words.table import Writer
 from gradscope.render.words.text import BADGES, INKS, relative, worst
-from gradscope.words import count, duration, option
-
-_INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
-"""Where installed packages are is as long as it is well known."""
+from gradscope.words import count, duration, option, without_environment
 
 
 def text(report: Report, options: Options, ignored: int = 0) -> str:
@@ -111,7 +107,7 @@ def _told(finding: Finding) -> str:
 
 
 def _shown(file: str) -> str:
-    return visible(_INSTALLED.sub("", relative(file)))
+    return visible(without_environment(relative(file)))
 
 
 def _last_line(report: Report, ignored: int) -> str:
