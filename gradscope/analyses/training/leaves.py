@@ -72,8 +72,8 @@ class KnownLeaf(TrackedParameter, eq=False, gc=True):
     (``Linear.weight``), in these ``constructors``, each with its place.  ``age`` is how many
     optimizers there had been.
 
-    It is ``inner`` to a custom Function; its gradient was ``read``.  ``holders`` are the places
-    that made optimizers which took it, and ``optimizer`` is one of them, of several one that steps.
+    It is ``inner`` to a custom Function.  ``holders`` are the places that made optimizers which
+    took it, and ``optimizer`` is one of them, of several one that steps.
 
     As a backward call left it: its ``version``, -1 before any, and by id what it held in ``.grad``;
     ``mixed``: that was a gradient which had been used, and a new one.  Of the steps of optimizers:
@@ -86,7 +86,6 @@ class KnownLeaf(TrackedParameter, eq=False, gc=True):
     constructors: tuple[tuple[int, int], ...] = ()
     age: int = -1
     inner: bool = False
-    read: bool = False
     holders: tuple[int, ...] = ()
     optimizer: KnownOptimizer | None = None
     version: int = -1

@@ -47,7 +47,9 @@ class Accumulating:
                 continue
             # Written out for the versions, which nearly all steps change.
             is_changed = leaf._version != known.version or _is_changed(leaf, known, edited)
-            if not is_changed:
+            if is_changed:
+                known.changed = True
+            else:
                 unchanged.append(leaf)
             gradient = leaf.grad
             used = known.stepped or (is_changed and known.is_by_hand)

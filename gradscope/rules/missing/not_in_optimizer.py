@@ -22,6 +22,10 @@ Then the finding is at the line that makes the optimizer, or that calls what mak
 evidence names the layer. What is in a plain list is told where it is made. One list, line or
 reason is one finding.
 
+What the program changes between calls is information, and that it is so is said: a target network
+that copies or averages another one. Where it reads the gradient as well, it makes steps by hand,
+and there is no finding.
+
 ## A program that has it, healed
 
 ```diff
@@ -66,7 +70,7 @@ from collections.abc import Iterable
 from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.left_out import Evidence, evidence
-from gradscope.rules.questions.optimizers import copies, named, one_cause
+from gradscope.rules.questions.optimizers import copies, grouped, named, one_cause
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
@@ -93,6 +97,11 @@ class NotInOptimizer(Rule):
             and (item.requires_grad and item.reached and item.in_optimizer is False)
             and not any(facts.same_line(item.made, one) for one in remade)
         ]
+        # What the program steps by hand it has a use for.
+        led = [item for item in left if item.changed and not item.read]
+        if led:
+            yield _led(facts, led)
+        left = [item for item in left if not item.changed]
         among = one_cause(facts, left, lambda item: item.requires_grad, lambda item: item.made)
         told: dict[object, tuple[list[str], list[TrackedParameter], Evidence | None]] = {}
         for number, (paths, group) in enumerate(among):
@@ -104,6 +113,23 @@ class NotInOptimizer(Rule):
             known[1].extend(group)
         for paths, group, meant in told.values():
             yield _left_out(facts, paths, group, meant)
+
+
+def _led(facts: Facts, led: list[TrackedParameter]) -> FindingDraft:
+    """The finding about parameters that the program changes by something else than gradients."""
+    paths = [path for path, _ in grouped(facts, led)]
+    path = listed(paths, 3)
+    return facts.finding(
+        "information",
+        f"{path} {'gets' if len(paths) == 1 else 'get'} gradients that no optimizer uses, and the "
+        f"program sets {'its' if len(paths) == 1 else 'their'} numbers in another way.",
+        location=facts.location(led[0].made),
+        subject=path,
+        evidence=(named(led), "changed between backward calls; their .grad was not read"),
+        why="A network that follows another one, as a target or an average, needs no gradient: it "
+        "is computed for nothing.",
+        remedy="Call it under torch.no_grad(), or requires_grad_(False) on its parameters.",
+    )
 
 
 def _left_out(
