@@ -15,7 +15,7 @@ torch.manual_seed(0)
 class Tower(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first, self.blocks = nn.Linear(4, 4), nn.ModuleList(nn.Linear(4, 4) for _ in range(5))
+        self.first, self.blocks = nn.Linear(4, 4), nn.ModuleList(nn.Linear(4, 4) for _ in range(70))
     def run(self, x):
         x = torch.tanh(self.first(x))
         for block in self.blocks:
@@ -78,7 +78,7 @@ def test_a_region_without_gradients_is_one_finding(method: str, session: Session
     # Since Python 3.13 a block begins at what it enters.
     words = found.location.expression, REGIONS[method]
     assert len({one.removeprefix("with ") for one in words}) == 1
-    assert "12 parameters get no gradient" in found.message
+    assert "142 parameters get no gradient" in found.message
     (inside,) = [line for line in found.evidence if line.startswith("ran ")]
     is_known = REGIONS[method] != _FIRST
     assert inside.startswith("ran there" if is_known else "ran in inference mode")
@@ -95,7 +95,30 @@ def test_after_a_failure_too(session: Session) -> None:
     assert (found.rule, found.severity) == ("GS303", "error")
     assert found.location is not None
     assert found.location.expression == "tower(torch.randn(8, 4))"
-    assert "12 parameters" in found.message
+    assert "142 parameters" in found.message
+
+
+TWINS = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+one, other, scale = nn.Linear(4, 4), nn.Linear(4, 4), nn.Parameter(torch.tensor(2.0))
+optimizer = torch.optim.Adam([*one.parameters(), *other.parameters(), scale])
+@torch.no_grad()
+def embed(net, x):
+    return torch.tanh(net(x))
+for _ in range(4):
+    x = torch.randn(8, 4)
+    loss = (scale * embed(one, x) @ embed(other, x).T).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_what_gets_no_gradient_at_all_learns_by_no_other_way(session: Session) -> None:
+    report = session.look(TWINS, "-q", "--steps", "all", command="doctor")
+    assert [(one.rule, one.subject) for one in report.findings] == [("GS303", "one, other")]
 
 
 HELD = """
