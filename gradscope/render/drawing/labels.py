@@ -44,7 +44,7 @@ from gradscope.render.words.text import BADGES, shorten
 from gradscope.simplify.gradients import middle
 from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import Item, Link
-from gradscope.words import count, one_line, pattern
+from gradscope.words import count, one_line
 
 TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
 CANCELLED = "#b45309"
@@ -201,15 +201,6 @@ class Labels:
         gradients = self.scene.gradients
         hook = gradients.backward.hook_on(item.members[0]) if gradients else None
         return text("" if hook is None else short(hooked(hook)), MAGENTA, 10)
-
-    def leaves(self, items: list[Item]) -> str:
-        """Many leaves of one node: what their names have in common, and a bar for each."""
-        head = text(f"{len(items):,} leaves", bold=True)
-        name = visible(pattern([item.title for item in items]))
-        head += text(f"  {short(name, keep_end=True)}", GREY, 10)
-        gradients = self.scene.gradients
-        rounds = [Round(one.title, gradients.entering(one)) for one in items] if gradients else []
-        return box([head, *self._strip(rounds)])
 
     def group(self, item: Item, info: GradientInfo | None) -> str:
         """A closed group: its name and class, what is inside, a bar for the gradient entering it,
