@@ -110,16 +110,6 @@ def remembered(target: Target, is_told: bool = True) -> Iterator[None]:
             remember(target, path)
 
 
-def is_first_tree() -> bool:
-    """Whether no tree was drawn on a terminal in this directory before; there has been one now."""
-    with suppress(OSError):
-        path = _path().with_suffix(".signs")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(exist_ok=False)
-        return True
-    return False
-
-
 def recall() -> Target:
     """The target that was run last in this directory.
 

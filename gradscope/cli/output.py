@@ -15,14 +15,12 @@ import click
 
 from gradscope import doing, render
 from gradscope.cli import terminal
-from gradscope.cli.folder import is_first_tree
 from gradscope.cli.given import Given
 from gradscope.cli.terminal import say
 from gradscope.errors import OutputError
 from gradscope.formats import ANSWERS, BINARIES, DRAWINGS, FORMATS, LISTS, TEXTS
 from gradscope.model.report import Report
 from gradscope.render.output import STDOUT
-from gradscope.render.words.text import ASCII, UNICODE, legend
 from gradscope.simplify import Folding
 
 if TYPE_CHECKING:
@@ -142,11 +140,8 @@ class Output:
             return
         doing.begin(f"drawing the {self.format}")
         render.save(report, self.destination, self.format, self.drawing)
-        is_read = self.format == "tree" and terminal.is_terminal() and not self.quiet
         if not self.to_stdout:
             self.remark(f"wrote {self.path}")
-        elif is_read and is_first_tree():
-            self.remark(legend(UNICODE if self.drawing.unicode else ASCII))
         if self.is_opened:
             show(self.destination)
 

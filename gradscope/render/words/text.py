@@ -20,7 +20,6 @@ from rich.cells import cell_len, chop_cells
 
 from gradscope.escaping import visible
 from gradscope.filesystem import here, is_installed
-from gradscope.words import SIGNS
 
 if TYPE_CHECKING:
     from gradscope.model.observations import Severity
@@ -165,11 +164,6 @@ class Glyphs:
         for sign, plain in _PLAIN.items():
             text = text.replace(sign, plain)
         return text.encode("ascii", "backslashreplace").decode("ascii")
-
-
-def legend(glyphs: Glyphs) -> str:
-    """What the signs of a tree mean, in one line."""
-    return " · ".join(f"{getattr(glyphs, name)} {text}" for name, (_, text) in SIGNS.items())
 
 
 _PLAIN = {
