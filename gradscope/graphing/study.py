@@ -54,7 +54,8 @@ def studied(asked: Study | None, live: LiveGraph) -> dict[str, Any]:
     if asked is None:
         return {}
     doing.begin(f"{asked.doing}, {count(len(live.probe.graph.nodes), 'node')}")
-    return {asked.field: _room(asked).study(live, asked)}
+    room = importlib.import_module(f"gradscope.{asked.room}")
+    return {asked.field: room.study(live, asked)}
 
 
 def studied_call(asked: Study, call: BackwardCall, recorder: Recorder) -> tuple[LiveGraph, Any]:
@@ -72,10 +73,6 @@ def studied_call(asked: Study, call: BackwardCall, recorder: Recorder) -> tuple[
 def listener_of(study: type[Study] | Study) -> Any:
     """The class that hears of the calls which a study needs."""
     return importlib.import_module(f"gradscope.{study.listener}").LISTENER
-
-
-def _room(asked: Study) -> Any:
-    return importlib.import_module(f"gradscope.{asked.room}")
 
 
 def named_place(name: str, live: LiveGraph) -> tuple[int, int]:

@@ -290,7 +290,7 @@ class Watcher:
         with hidden():
             scopes = self._scopes(call.frame)
             if call.batched:
-                from gradscope.running.remarks import batched
+                from gradscope.running.own_look import batched
 
                 raise batched(call, scopes)
             probe = Probe(call.roots, self.recorder, scopes, self._request)
@@ -300,7 +300,7 @@ class Watcher:
         with self._answering(), hidden():
             wrong = []
             if watched.failure is not None:
-                from gradscope.running.remarks import misfit
+                from gradscope.running.own_look import misfit
 
                 wrong = misfit(call)
             passed, notes = probe.told(watched)
@@ -341,7 +341,7 @@ class Watcher:
                     self.report = self._own.of_failed(scopes, error, self.calls)
         # Torch's words for a backward call that has nowhere to go.
         if error is not None and "does not require grad" in message(error):
-            from gradscope.running.remarks import refusal
+            from gradscope.running.own_look import refusal
 
             self.error = self.error or refusal(self.recorder, frames)
 

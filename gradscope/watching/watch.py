@@ -44,8 +44,15 @@ from gradscope.watching.arrivals import (
 )
 from gradscope.watching.full_looks import FullLooks
 from gradscope.watching.norms import HasParameters, ModelParameters
-from gradscope.watching.pending import Pending, RunningCall
-from gradscope.watching.steps import Scalers, Stepping, holders, note_step, sampled
+from gradscope.watching.pending import (
+    Pending,
+    RunningCall,
+    Scalers,
+    Stepping,
+    holders,
+    note_step,
+    sampled,
+)
 from gradscope.watching.turns import Turns
 
 

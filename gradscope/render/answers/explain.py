@@ -15,7 +15,6 @@ from gradscope.model.explanation import End, Path, Weights
 from gradscope.model.report import Report
 from gradscope.notation.textbook import SIGNS
 from gradscope.render.answers.explained import (
-    BAD,
     INDENT,
     LABEL,
     UNNAMED,
@@ -26,6 +25,7 @@ from gradscope.render.answers.explained import (
     total,
 )
 from gradscope.render.answers.explained_step import StepWriter, as_table
+from gradscope.render.drawing.scale import BAD_INK
 from gradscope.render.drawing.verdict import alarm
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
@@ -136,7 +136,7 @@ class WeightWriter:
         explained, weights = self.explained, self.weights
         if weights.why:
             text = f"The weights cannot be shown, because {weights.why}."
-            yield from (*explained.wrapped(text, BAD), "")
+            yield from (*explained.wrapped(text, BAD_INK), "")
             return
         if not weights.total:
             has = "has no element" if len(self.graph.roots) == 1 else "have no elements"
@@ -222,14 +222,10 @@ class WeightWriter:
         explained, terms = self.explained, self.terms
         rows = [term.derivatives[column] for term in terms]
         known = [row.values for row in rows if row.values is not None]
-        if len(known) < len(rows) or not known:
+        if not known or len(known) < len(rows) or len({*map(len, known)}) > 1:
             return
         name, root = explained.name(end.node), symbol(self.label)
         root = f"({root})" if len(self.graph.roots) > 1 else root
-        if len({len(row) for row in known}) > 1:
-            text = f"not all numbers of ∂{root}/∂{name} are known"
-            yield from (*explained.wrapped(text, BAD), "")
-            return
         shape = explained.tensor(end).shape
         first, rows_of = ["", *map(explained.element, terms)], [*known]
         weights = [float(term.weight) for term in terms]
@@ -327,7 +323,7 @@ class PathsWriter:
         text += f" · {_count(self.count)} path{'s' * (self.count != 1)}"
         yield explained.fitted(text + f"  ({place})" * bool(place), "bold")
         if end.why:
-            yield from explained.entry("paths", f"cannot be shown, because {end.why}", BAD)
+            yield from explained.entry("paths", f"cannot be shown, because {end.why}", BAD_INK)
         else:
             if is_missed:
                 yield explained.fitted(" " * INDENT + "what would come:", "dim")
@@ -375,7 +371,7 @@ class PathsWriter:
             name = explained.name(self.end.node)
             other = "hooks of the program made it" if self._is_hooked else f"{name} got"
             text = f"{terms} = {found}; {other} {self.arrived}"
-            yield from explained.entry("sum", text, BAD)
+            yield from explained.entry("sum", text, BAD_INK)
         elif len(shown) > 1 and "‖" not in terms:
             yield from explained.entry("sum", f"{terms} = {self.arrived}", "bold")
 

@@ -17,13 +17,13 @@ from gradscope.notation import derivatives as notation
 from gradscope.notation import operands
 from gradscope.notation.textbook import INFIX
 from gradscope.render.answers.explained import (
-    BAD,
     LABEL,
     MOST_NUMBERS,
     Explained,
     agree,
     total,
 )
+from gradscope.render.drawing.scale import BAD_INK
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, parts
 from gradscope.render.words.text import cells
@@ -292,7 +292,7 @@ class StepWriter:
             yield from explained.entry("formula", visible(self.wording.rule.why), "dim")
         if self.record.why:
             text = f"derivatives cannot be computed here, because {visible(self.record.why)}"
-            yield from explained.entry("local", text, BAD)
+            yield from explained.entry("local", text, BAD_INK)
 
     def _value(self) -> str:
         outputs = range(len(self.node.outputs))

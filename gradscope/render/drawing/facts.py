@@ -106,12 +106,9 @@ def cancelled(scene: Scene, item: Item) -> str:
         return ""
     if item.template is not None:
         return up_to(shares)
-    place = max(_met(gradients, item), key=lambda place: gradients.cancelled(*place) or 0.0)
-    if item.kind == "leaves" and len(shares) == 1:
-        names = {leaf.node: visible(short(leaf.name)) for leaf in scene.graph.leaves}
-        return f"{names[place[0]]} cancels {cancelling(shares[0])}"
     if item.kind == "leaves":
         return f"{len(shares)} of {len(item.members)} cancel up to {cancelling(max(shares))}"
+    place = max(_met(gradients, item), key=lambda place: gradients.cancelled(*place) or 0.0)
     return f"{gradients.opposed(*place):,} gradients cancel {cancelling(max(shares))}"
 
 

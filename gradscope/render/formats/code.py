@@ -127,15 +127,11 @@ class Quantities:
         # Values of several expressions have no order in which they grow or shrink.
         is_one = len(pieces) == 1 or any(piece is whole for piece in pieces)
         drawn = strip(infos, STRIP, self.glyphs) if many and is_one else ""
-        size = self._size(infos)
         return [
-            size,
+            Part(told(infos, self.glyphs), self.scene.scale.ink(combine(infos))),
             Part(f"×{len(infos):,}" * many, "dim"),
             Part(drawn, self.scene.scale.ink(middle(infos))),
         ]
-
-    def _size(self, infos: Sequence[GradientInfo]) -> Part:
-        return Part(told(infos, self.glyphs), self.scene.scale.ink(combine(list(infos))))
 
     def _at_calls(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
         if self.calls is None:

@@ -6,7 +6,7 @@ graphviz package quotes; :mod:`gradscope.render.drawing.labels` writes what stan
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 import graphviz
@@ -24,13 +24,12 @@ from gradscope.render.drawing.labels import (
     LEAF_GREEN,
     MAGENTA,
     TEAL,
-    Arrows,
     Labels,
     short,
 )
 from gradscope.render.drawing.scale import STEPS, tint
 from gradscope.render.drawing.scene import Scene
-from gradscope.render.options import Mark, Options
+from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import shorten
 from gradscope.simplify.view import Item, Link, View
@@ -121,8 +120,9 @@ class _Drawing:
     def __init__(self, scene: Scene, river: bool) -> None:
         self.scene = scene
         self.labels = Labels(scene)
-        self.arrows = Arrows(scene, self.labels)
-        self.copies = len(scene.view.items) > MANY_ITEMS or len(self._shared()) > FEW_SHARED
+        shared = [one for one in scene.view.items if len(scene.incoming[one.id]) > 1]
+        many = sum(one.kind == "leaf" for one in shared)
+        self.copies = len(scene.view.items) > MANY_ITEMS or many > FEW_SHARED
         self.labelled = len(scene.view.links) <= MOST_LABELS
         self.most_saved = most_saved(scene)
         self.entrances: dict[int, str] = {}
@@ -220,7 +220,7 @@ class _Drawing:
         self.graph.edge(head, str(items[0].id), tooltip=" ")
         for link in onwards:
             self.graph.edge(
-                str(link.source), f"next{number}", **self._words(*self.arrows.flow(link))
+                str(link.source), f"next{number}", **self._words(*self.labels.flow(link))
             )
 
     def _outside(self, links: list[int]) -> list[int]:
@@ -232,10 +232,6 @@ class _Drawing:
             return (view.items[link.target].kind == "leaf") != (link.source in self.up)
 
         return sorted((index for index in links if index not in self.across), key=place)
-
-    def _shared(self) -> list[Item]:
-        items, incoming = self.scene.view.items, self.scene.incoming
-        return [item for item in items if item.kind == "leaf" and len(incoming[item.id]) > 1]
 
     def _is_copied(self, item: Item) -> bool:
         """Whether a leaf is drawn anew beside each of its uses."""
@@ -285,7 +281,8 @@ class _Drawing:
             share = saved(self.scene, item) / self.most_saved
             typical = len(STEPS) // 2
             style["fillcolor"] = tint(typical + math.ceil(share * (len(STEPS) - 1 - typical)))
-        mark = self._mark(item.members)
+        overlay = self.scene.options.overlay
+        mark = heaviest(overlay.nodes if overlay else {}, item.members)
         if mark is not None:
             style |= {"penwidth": "2", "fillcolor" if mark.fill else "color": mark.color}
         if info is not None and info.state == "non-finite":
@@ -310,11 +307,6 @@ class _Drawing:
         link, items = self.scene.view.links[index], self.scene.view.items
         inside = items[link.source].template
         return inside is not None and inside != items[link.target].template
-
-    def _mark(self, nodes: Iterable[int]) -> Mark | None:
-        """The mark that matters most among some nodes."""
-        overlay = self.scene.options.overlay
-        return heaviest(overlay.nodes if overlay else {}, nodes)
 
     def _tooltip(self, item: Item) -> str:
         """What a pointer finds: the full name, the place, the module, the shape."""
@@ -374,7 +366,7 @@ class _Drawing:
         return {**style, "tooltip": _plain(words) or " "}
 
     def _draw_arrow(self, name: str, index: int, link: Link) -> None:
-        style = self._words(*self.arrows.flow(link))
+        style = self._words(*self.labels.flow(link))
         source = self.scene.view.items[link.source]
         has_outlet = self._has_outlets(source) and index in self.ends[source.id]
         outlet = f":{self.ends[source.id].index(index)}" if has_outlet else ""
