@@ -307,7 +307,7 @@ def test_no_error_speaks_of_options(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 ONLY_TYPED = (
     *("cli/", "target/", "ranks/", "testing/", "options.py"),
-    *(f"running/{name}.py" for name in ("several_calls", "remarks", "watcher", "own_look")),
+    *(f"running/{name}.py" for name in ("watcher", "own_look")),
     *("graphing/roots.py", "graphing/initial_gradient.py"),  # --root and --let
     "model/request.py",  # what is waited for
     "model/history.py",  # of gradscope show run.jsonl

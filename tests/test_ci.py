@@ -11,8 +11,7 @@ import pytest
 
 from gradscope.model.observations import Location
 from gradscope.model.report import Report
-from gradscope.render import Options
-from gradscope.render.answers.annotations import gcc, github
+from gradscope.render.answers.diagnosis import gcc, github
 from tests.looking import Session
 from tests.reports import diagnosed
 
@@ -47,7 +46,7 @@ def test_paths_count_from_the_checkout(
     file: str, root: str, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_WORKSPACE", root)
-    (line, *_) = github(_located(diagnosed(), file), Options()).splitlines()
+    (line, *_) = github(_located(diagnosed(), file)).splitlines()
     assert line.startswith(f"::error file={shown},line=3,")
 
 
@@ -56,7 +55,7 @@ def test_what_has_no_line_stands_at_the_head_of_the_program(session: Session) ->
     report = diagnosed()
     meta = msgspec.structs.replace(report.meta, target=f"{script}::main -- --lr 1")
     report = msgspec.structs.replace(report, meta=meta)
-    assert gcc(report, Options()).splitlines()[1].startswith("program.py:1: warning: naïve")
+    assert gcc(report).splitlines()[1].startswith("program.py:1: warning: naïve")
 
 
 # ---------------------------------------------------------------- the page about it

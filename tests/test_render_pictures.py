@@ -286,7 +286,7 @@ def test_a_png_whose_text_would_be_shrunk_is_refused() -> None:
 
 
 @needs_graphviz
-def test_siblings_are_wrapped_and_many_leaves_are_one_box() -> None:
+def test_siblings_are_wrapped_and_so_are_leaves() -> None:
     program = Program()
     x = program.leaf("x")
     ends = []
@@ -294,11 +294,9 @@ def test_siblings_are_wrapped_and_many_leaves_are_one_box() -> None:
         program.line = number + 1
         weight = program.leaf(f"w.{number}")
         ends.append((program.op(f"Op{number}Backward0", [(x, 1), (weight, 1)], (1.0,)), 1.0))
-    picture = svg(program.report((program.op("StackBackward0", ends, (1.0,)), (1.0,))))
-    assert float(picture.get("width", "")[:-2]) < 3 * float(picture.get("height", "")[:-2])
-    found = words(svg(wide()))
-    assert "20 leaves" in found and "each 1" in found and "x3" not in found
-    assert "x3" in words(svg(wide(), Options(folding=ALL)))
+    stacked = program.report((program.op("StackBackward0", ends, (1.0,)), (1.0,)))
+    for one in map(svg, (stacked, wide())):
+        assert float(one.get("width", "")[:-2]) < 3 * float(one.get("height", "")[:-2])
 
 
 def wide() -> Report:

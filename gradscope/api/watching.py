@@ -86,7 +86,7 @@ class WatchedTraining:
         if isinstance(self._to, (str, os.PathLike)):
             # One file, whatever the number of processes; the others tell the one that writes.
             self._log = None if _rank() else sinks.Log(Path(self._to), head)
-            return self._log.put if self._log is not None else _nowhere
+            return self._log.put if self._log is not None else lambda _: None
         has_scalars = callable(getattr(self._to, "add_scalar", None))
         return sinks.to_writer(self._to) if has_scalars else self._to
 
@@ -167,10 +167,6 @@ def watch(
     if by not in (None, "term"):
         raise ValueError(f'watch() takes by="term", not {by!r}')
     return WatchedTraining(model, every, to, keep, by)
-
-
-def _nowhere(_: Row) -> None:
-    """Rank 0 has it."""
 
 
 def _rank() -> int:

@@ -47,7 +47,9 @@ def run_cell(
         KeyboardInterrupt: while no program ran.
     """
     words, arguments = _words(line)
-    if _is_recorded():
+    # A block, or the command line, may record already; there is one recorder at a time.
+    room = sys.modules.get("gradscope.recording.recorder")
+    if room is not None and room.Recorder.active is not None:
         say("this cell is being recorded already, so it is only run, not examined again")
         program.run()
         return
@@ -81,9 +83,3 @@ def _words(line: str) -> tuple[list[str], list[str] | None]:
     except ValueError as error:
         raise TargetError(f"{NAME} {line}: {error}", "close the quotation mark") from None
     return split(words)
-
-
-def _is_recorded() -> bool:
-    """Whether a block, or the command line, records already; there is one recorder at a time."""
-    room = sys.modules.get("gradscope.recording.recorder")
-    return room is not None and room.Recorder.active is not None

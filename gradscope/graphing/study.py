@@ -8,7 +8,6 @@ Knows nothing of what is studied: each question is a room of its own, named by i
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +25,7 @@ from gradscope.model.request import Study
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
-from gradscope.words import count, either, listed, nearest, one_line, option
+from gradscope.words import count, either, listed, nearest, option
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,8 @@ def studied(asked: Study | None, live: LiveGraph) -> dict[str, Any]:
     if asked is None:
         return {}
     doing.begin(f"{asked.doing}, {count(len(live.probe.graph.nodes), 'node')}")
-    return {asked.field: _room(asked).study(live, asked)}
+    room = importlib.import_module(f"gradscope.{asked.room}")
+    return {asked.field: room.study(live, asked)}
 
 
 def studied_call(asked: Study, call: BackwardCall, recorder: Recorder) -> tuple[LiveGraph, Any]:
@@ -73,10 +73,6 @@ def studied_call(asked: Study, call: BackwardCall, recorder: Recorder) -> tuple[
 def listener_of(study: type[Study] | Study) -> Any:
     """The class that hears of the calls which a study needs."""
     return importlib.import_module(f"gradscope.{study.listener}").LISTENER
-
-
-def _room(asked: Study) -> Any:
-    return importlib.import_module(f"gradscope.{asked.room}")
 
 
 def named_place(name: str, live: LiveGraph) -> tuple[int, int]:
@@ -137,11 +133,9 @@ def _absent(live: LiveGraph, name: str, tensor: torch.Tensor | None) -> CaptureE
         what = refused.what.replace("carries no gradient history", "gets no gradient")
         return CaptureError(what, *refused.hints)
     root = next((root.label for root in graph.roots if root.label), "the root")
-    cut = _cut_off(live, name)
-    line = f"history is cut off at {cut}; " if cut else ""
     return CaptureError(
         f"{name} gets no gradient: backward from {root} does not come to it",
-        f"{line}if {root} should depend on it, "
+        f"if {root} should depend on it, "
         f"{either('gradscope doctor', 'record(doctor=True)')} tells why it does not; "
         f"leaves that get one: {leaves_of(graph)}",
     )
@@ -168,17 +162,6 @@ def _instead(live: LiveGraph, name: str) -> str:
     near = listed(nearest(name, names), MAX_LISTED)
     number = either("the number behind # in gradscope trace", "an id of its nodes")
     return f"tensors, nearest first: {near}" if near else f'name one by "#3", {number}'
-
-
-def _cut_off(live: LiveGraph, name: str) -> str:
-    """The line that cut a leaf off: one that names it, or the only one that cut anything."""
-    sources, cuts = live.recorder.sources, live.recorder.events.cut_off.living()
-    sites = (made.site for _, made in cuts if made.site is not None)
-    origins = list(dict.fromkeys(map(sources.origin, sites)))
-    word = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
-    naming = [one for one in origins if word.search(one.expression)]
-    found = naming or (origins if len(origins) == 1 else [])
-    return f"`{one_line(found[0].expression)}` ({found[0]})" if found else ""
 
 
 def leaves_of(graph: Graph) -> str:

@@ -4,8 +4,7 @@
        │            ├──────► places, source           where that is, and what stands there
        │            ├──────► modules, names           in which module call; what a tensor is called
        │            │           └► wrappers, stand_in  around the calls of modules
-       │            └──────► events, remembered,      what happened besides making nodes
-       │                     backward_calls, failed
+       │            └──────► events, backward_calls   what happened besides making nodes
        └──────► listener, heard                       whoever wants to hear more: doctor, check;
                                                       also of functions that are no torch calls
 

@@ -66,17 +66,14 @@ def simplify(graph: Graph, folding: Folding | None = None) -> View:
     folding = folding or Folding()
     kept, keep = on_ways(graph, folding.path)
     part = Partition(graph, kept)
-    if folding.focus is None and (folding.all or _has_no_groups(graph)):
+    most = max(len(graph.nodes) - len(graph.leaves), len(graph.leaves))
+    has_no_groups = not graph.calls and most < FEWEST
+    if folding.focus is None and (folding.all or has_no_groups):
         view, is_whole = part.view(), folding.all or not folding.at_once
         return view if is_whole else straight_to_leaves(view, graph, folding.told)
     from gradscope.simplify.folding import folded
 
     return folded(part, folding, keep)
-
-
-def _has_no_groups(graph: Graph) -> bool:
-    nodes = len(graph.nodes) - len(graph.leaves)
-    return not graph.calls and max(nodes, len(graph.leaves)) < FEWEST
 
 
 def meant(graph: Graph, folding: Folding) -> set[int]:

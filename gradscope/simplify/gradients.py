@@ -168,11 +168,7 @@ class ViewGradients(Sums):
 
     def link(self, link: Link) -> GradientInfo:
         """What flows along a link: its edge's gradient, or that of its edges together."""
-        return self._along(link.edges)
-
-    def _along(self, edges: Iterable[int]) -> GradientInfo:
-        """What edges bring, as one vector."""
-        return combine(self.parts(edges))
+        return combine(self.parts(link.edges))
 
     def parts(self, edges: Iterable[int]) -> list[GradientInfo]:
         """What edges bring, one by one; where they are all that comes to a place their sum."""
@@ -250,7 +246,7 @@ class ViewGradients(Sums):
 
     def link_by_rounds(self, link: Link) -> list[GradientInfo]:
         """What flows along a link inside a template, in the order of its rounds."""
-        return [self._along(edges) for edges in self._edges_by_rounds(link)]
+        return [combine(self.parts(edges)) for edges in self._edges_by_rounds(link)]
 
     def _edges_by_rounds(self, link: Link) -> list[list[int]]:
         """The edges of a link inside a template, in the order of its rounds; of any other all."""

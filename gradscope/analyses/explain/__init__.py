@@ -1,11 +1,10 @@
 """The study behind ``gradscope explain``: derivatives of single nodes, paths, and weights.
 
-study ─► pull              call one node without the engine
+study        which tensors or node are meant; what arrives along which way, and for which
+  │          element of the root
+  ├────► pull              call one node without the engine
   ├────► lockstep          send pieces of a gradient through all, in step; split does so too
-  ├────► asked             which tensors or node the reader means
-  ├────► rules             torch's own derivative formulas
-  ├────► locals, listing   what one node does
-  └────► paths, weights    what arrives along which way, and for which element of the root
+  └────► rules             torch's own derivative formulas, and what one node does
 
 A live node is its own derivative: ``node(gradient)`` returns what it sends on, keeps what it saved,
 and runs neither the engine nor any hook. ``pull`` calls nodes in this way, and does

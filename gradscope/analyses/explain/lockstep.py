@@ -138,18 +138,13 @@ def brought(
 
 def products(gradients: list[torch.Tensor]) -> torch.Tensor:
     """The inner product of each two of them, real parts only, in float64 a part at a time."""
-    rows = [_real(one).reshape(-1) for one in gradients]
-    kind = _wide(rows[0])
+    parts = [
+        torch.view_as_real(one.resolve_conj()) if one.is_complex() else one for one in gradients
+    ]
+    rows = [one.reshape(-1) for one in parts]
+    kind = torch.float32 if rows[0].device.type == "mps" else torch.float64
     total = torch.zeros(len(rows), len(rows), dtype=kind, device=rows[0].device)
     for start in range(0, rows[0].numel(), PART):
         part = torch.stack([row[start : start + PART].to(kind) for row in rows])
         total += part @ part.T
     return total
-
-
-def _wide(gradient: torch.Tensor) -> torch.dtype:
-    return torch.float32 if gradient.device.type == "mps" else torch.float64
-
-
-def _real(gradient: torch.Tensor) -> torch.Tensor:
-    return torch.view_as_real(gradient.resolve_conj()) if gradient.is_complex() else gradient

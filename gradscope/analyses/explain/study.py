@@ -5,7 +5,8 @@ Runs before the program's own backward, while everything that was saved for it i
 
 Backward is linear in the gradient, so a leaf's gradient is the sum of what comes along every path
 to it.  Their number may grow exponentially with the depth: it is counted, not listed, and at each
-node only the partial paths that carry most are followed further.
+node only the partial paths that carry most are followed further.  Row i of a Jacobian is what
+arrives at the leaves when element i of the root alone is given 1.
 """
 
 from __future__ import annotations
@@ -19,13 +20,7 @@ from typing import NamedTuple
 import torch
 from msgspec.structs import replace
 
-from gradscope.analyses.explain.asked import (
-    SMALL_GRAPH,
-    chosen_ends,
-    fitting,
-    steps_told,
-)
-from gradscope.analyses.explain.lockstep import WHOLE, brought
+from gradscope.analyses.explain.lockstep import WHOLE, Carried, brought
 from gradscope.analyses.explain.pull import (
     CannotCall,
     Place,
@@ -34,17 +29,19 @@ from gradscope.analyses.explain.pull import (
     nodes_called,
     summed,
 )
-from gradscope.analyses.explain.rules import Rules, constants, local_derivatives
-from gradscope.analyses.explain.weights import Seeds, weights
+from gradscope.analyses.explain.rules import Rules, constants, elements, local_derivatives, zero
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
+from gradscope.autograd.numbers import SMALL, shortest
 from gradscope.autograd.summary import measure
-from gradscope.graphing.study import LiveGraph, require_node
+from gradscope.errors import CaptureError
+from gradscope.graphing.study import LiveGraph, leaves_of, named_place, require_node
 from gradscope.graphing.watched_call import fits, initial
-from gradscope.model.explanation import ChainStep, End, Explanation, Path
+from gradscope.model.explanation import ChainStep, End, Explanation, Path, Term, Weights
 from gradscope.model.plain import number
 from gradscope.model.report import Graph
 from gradscope.model.request import Explain
+from gradscope.words import option
 
 MOST_STEPS = 2_000
 """Steps explained at most with everything, the first and the last; else as many as are small."""
@@ -252,3 +249,157 @@ def paths_followed(
 
 def _norm(gradient: torch.Tensor) -> float:
     return float(torch.linalg.vector_norm(gradient.detach().abs().double()))
+
+
+# ---------------------------------------------------------------- which leaves, steps and paths
+
+
+MOST_LEAVES = 8
+
+SMALL_GRAPH = 40
+"""Nodes up to which all leaves are explained unasked."""
+
+
+def chosen_ends(live: LiveGraph, asked: Explain) -> list[End]:
+    """The tensors to explain.
+
+    Raises:
+        CaptureError: naming the nearest, or saying why backward does not reach that tensor.
+    """
+    graph = live.probe.graph
+    if asked.leaf is not None:
+        return [_named(live, asked.leaf)]
+    return [_of_leaf(graph, leaf) for leaf in _chosen_leaves(graph, asked)]
+
+
+def _chosen_leaves(graph: Graph, asked: Explain) -> list[int]:
+    small = len(graph.nodes) <= SMALL_GRAPH and len(graph.leaves) <= MOST_LEAVES
+    if small or asked.everything:
+        # In the order in which the program used them; backward comes by in the opposite one.
+        return list(reversed(range(len(graph.leaves))))
+    return [_farthest(graph)] if graph.leaves else []
+
+
+def _of_leaf(graph: Graph, leaf: int) -> End:
+    record = graph.leaves[leaf]
+    return End(record.node, 0, record.name, leaf)
+
+
+def _farthest(graph: Graph) -> int:
+    """The leaf with the longest way to it: the whole chain is seen from there."""
+    depth = [0] * len(graph.nodes)
+    for edge in graph.edges:
+        depth[edge.target] = max(depth[edge.target], depth[edge.source] + 1)
+    return max(range(len(graph.leaves)), key=lambda leaf: depth[graph.leaves[leaf].node])
+
+
+def steps_told(
+    graph: Graph, between: Sequence[int], found: Sequence[End], everything: bool
+) -> Sequence[int]:
+    """The nodes that get a step, of those between the roots and some ends: all of a small graph,
+    else those on the paths that are told."""
+    if len(graph.nodes) <= SMALL_GRAPH or everything:
+        return between
+    paths = (path for one in found for path in one.paths)
+    told = {graph.edges[edge].source for path in paths for edge in path.edges}
+    return sorted(told) or (between if found else [])
+
+
+def fitting(graph: Graph, paths: Sequence[Sequence[int]]) -> list[int]:
+    """Of paths to one leaf by their edges, the strongest first, the positions of those that are
+    told: their steps are few together."""
+    found: list[int] = []
+    told: set[int] = set()
+    for position, edges in enumerate(paths):
+        more = told | {graph.edges[edge].source for edge in edges}
+        if not found or len(more) <= SMALL_GRAPH:
+            found.append(position)
+            told = more
+    return found
+
+
+def _named(live: LiveGraph, name: str) -> End:
+    graph = live.probe.graph
+    place = node, output = named_place(name, live)
+    leaves = [at for at, leaf in enumerate(graph.leaves) if leaf.node == node]
+    if leaves:
+        return _of_leaf(graph, leaves[0])
+    if place in {(root.node, root.output) for root in graph.roots}:
+        what = f"{name} is the root itself"
+        raise CaptureError(what, f"name what it was made from: {leaves_of(graph)}")
+    if graph.nodes[node].output(output) is None:
+        raise CaptureError(f"torch does not say what {name} is", f"leaves: {leaves_of(graph)}")
+    return End(node, output, name)
+
+
+# ---------------------------------------------------------------- the gradient as weights
+
+
+MOST_TERMS = 16
+"""Elements of a root up to which each gets a row."""
+
+LARGEST_SIDE = 24
+"""Rows and columns of a Jacobian that is printed whole."""
+
+Seeds = Sequence[tuple[Place, torch.Tensor]]
+
+
+def weights(
+    puller: Puller, seeds: Seeds, ends: Sequence[End], jacobian: bool, is_given: bool
+) -> Weights:
+    """The terms of a vector-Jacobian product; none of very many.
+
+    Args:
+        puller: calls the nodes between the roots and the ends.
+        seeds: what backward starts with.
+        ends: the tensors to derive by.
+        jacobian: every row of it is asked for.
+        is_given: the seeds are a gradient, and not only a start for each row.
+
+    Raises:
+        CaptureError: when a whole Jacobian was asked for and is too large to read.
+    """
+    told = Weights(sum(gradient.numel() for _, gradient in seeds), is_given=is_given)
+    if jacobian:
+        _refuse_large(puller, told.total, seeds, ends)
+    if any(gradient.is_complex() for _, gradient in seeds):
+        return replace(told, why="the root is complex")
+    if told.total > MOST_TERMS and not jacobian:
+        return told
+    # Each element of a root alone, given 1.
+    shown = [(root, at) for root, (_, one) in enumerate(seeds) for at in range(one.numel())]
+    pieces: dict[Place, Carried] = defaultdict(dict)
+    for piece, (root, element) in enumerate(shown):
+        place, gradient = seeds[root]
+        one = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
+        one.view(-1)[element] = 1
+        pieces[place][piece] = one
+    try:
+        found = brought(puller, pieces, {end.node: end.output for end in ends})
+    except CannotCall as error:
+        return replace(told, why=str(error))
+    keep, terms = LARGEST_SIDE if jacobian else SMALL, []
+    for piece, (root, element) in enumerate(shown):
+        gradient = seeds[root][1].detach().reshape(-1)
+        weight = shortest(float(gradient[element]), gradient.dtype is torch.float32)
+        amounts = []
+        for end in ends:
+            known = found.get(end.node, {}).get(piece)
+            like = puller.shape(end.node, end.output)
+            amounts.append(zero(like, keep) if known is None else measure(known, keep))
+        terms.append(Term(root, element, weight, tuple(amounts)))
+    return replace(told, terms=tuple(terms))
+
+
+def _refuse_large(puller: Puller, rows: int, seeds: Seeds, ends: Sequence[End]) -> None:
+    for end in ends:
+        columns = elements(puller.shape(end.node, end.output))
+        if max(rows, columns) > LARGEST_SIDE:
+            first = ",".join("0" * seeds[0][1].dim()) or "ones"
+            row = option("gradient", f"onehot:{first}" if rows > 1 else "ones")
+            raise CaptureError(
+                f"the Jacobian by {end.name} is {rows:,} × {columns:,}; "
+                f"at most {LARGEST_SIDE} rows and columns are printed",
+                f"one row of it: {row} without "
+                f"{option('jacobian')}, by a smaller tensor: add {option('leaf', 'NAME')}",
+            )

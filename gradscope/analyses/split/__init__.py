@@ -1,6 +1,6 @@
 """The study behind ``gradscope backward --by``: what each piece of a gradient brings to a leaf.
 
-study ─► pieces, terms   at which tensors the gradient is taken apart, and into what
+study ─► pieces          at which tensors the gradient is taken apart, and into what
   ├────► lockstep        of explain: all pieces go through the graph together, node by node
   └────► batch           samples as one piece, as long as they are apart; what each brings where an
                          operation sums over them

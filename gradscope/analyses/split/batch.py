@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.function import BackwardCFunction
-from torch.nn import functional
 
 from gradscope.analyses.explain.lockstep import AT_ONCE, WHOLE, Carried, Lockstep
 from gradscope.analyses.explain.pull import Place, Puller
@@ -279,8 +278,6 @@ _PRODUCTS = {
 }
 """By the operation: the slot of the left one of two matrices, and where both are saved."""
 
-_NORMS = ("NativeLayerNorm", "NativeGroupNorm", "NativeBatchNorm")
-
 
 class Contraction(NamedTuple):
     """An operand of one of torch's nodes, and the dimension of its result with the samples."""
@@ -342,15 +339,7 @@ class Contraction(NamedTuple):
             return gradient
         if op in _PRODUCTS:
             return gradient * self.node._saved_beta  # type: ignore[no-any-return]
-        if op in _NORMS and self.slot == 1:
-            normal = _normal(op, self.node)
-            if normal is None:
-                return None
-            gradient = gradient * normal
-        if op == "NativeLayerNorm":
-            return gradient
-        has_channels = op in _NORMS or op == "Convolution"
-        return gradient.movedim(1, -1) if has_channels and self.dim == 0 else None
+        return gradient.movedim(1, -1) if op == "Convolution" and self.dim == 0 else None
 
 
 def summed(each: torch.Tensor, shape: torch.Size) -> torch.Tensor | None:
@@ -360,19 +349,3 @@ def summed(each: torch.Tensor, shape: torch.Size) -> torch.Tensor | None:
     dims = [*range(1, first), *(first + dim for dim, size in enumerate(shape) if size == 1)]
     found = each.sum(dims) if dims else each
     return found.reshape(-1, *shape) if found.numel() == len(each) * shape.numel() else None
-
-
-def _normal(op: str, node: Any) -> torch.Tensor | None:
-    """What a norm made of its input before it was scaled; None where it has mixed samples."""
-    is_of_batch = op == "NativeBatchNorm"
-    known = ("running_mean", "running_var") if is_of_batch else ("result1", "result2")
-    read, mean, scale = (saved.value(node, name) for name in ("input", *known))
-    if read is None or mean is None or scale is None or (is_of_batch and node._saved_training):
-        return None
-    if is_of_batch:
-        return functional.batch_norm(read, mean, scale, eps=node._saved_eps)
-    if op == "NativeGroupNorm":
-        # Of a sample and a group each; not every torch tells the epsilon that is in its scale.
-        grouped = read.reshape(*mean.shape, -1)
-        return ((grouped - mean[..., None]) * scale[..., None]).reshape(read.shape)
-    return (read - mean) * scale

@@ -11,8 +11,7 @@ import torch
 
 from gradscope.analyses.explain.lockstep import Carried
 from gradscope.analyses.explain.pull import Place
-from gradscope.analyses.split.pieces import is_of_parameters
-from gradscope.analyses.split.terms import Summands
+from gradscope.analyses.split.pieces import Summands, is_of_parameters
 from gradscope.model.plain import number
 from gradscope.model.report import Graph
 from gradscope.model.studies import Mixing

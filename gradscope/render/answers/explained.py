@@ -38,8 +38,6 @@ MOST_NUMBERS = 16
 MOST_IN_FULL = 16
 """More steps than these have a row each."""
 
-BAD = "bold #d0327a"
-
 SINGLE = 1e-4
 HALF = {"float16": 1e-2, "bfloat16": 5e-2}
 """What rounding leaves of a sum of products, relative, in float32 and in half precision."""

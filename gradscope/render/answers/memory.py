@@ -19,7 +19,6 @@ from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import share, size
 from gradscope.render.words.table import Cell, Column, Part
-from gradscope.render.words.text import shorten
 from gradscope.words import count, either, listed, one_line
 
 OUTSIDE, UNSEEN = "(outside modules)", "(not seen)"
@@ -54,9 +53,6 @@ MORE_ROWS = 40
 WASTED = 2
 """A storage this many times larger than the tensor saved from it is worth a word."""
 
-SHORTEST_TARGET = 8
-"""Of fewer characters of a program's name nobody learns which it is."""
-
 _TITLES = {"line": "expression", "module": "module", "op": "op", "dtype": "dtype"}
 
 
@@ -73,11 +69,8 @@ class MemoryAnswer(GraphAnswer):
     def lines(self) -> Iterator[str]:
         """Totals, remarks, tables."""
         total = f"{size(self.memory.total('activation'))} of activations kept for backward"
-        room = self.options.width - len(total) - 3
         target = visible(self.report.meta.target)
-        # Beside the graph, whose page names the program, there is no room for it.
-        target = shorten(target, room, "…", keep_end=True) if room >= SHORTEST_TARGET else ""
-        yield self.line(" · ".join(word for word in (target, total) if word), "bold")
+        yield from self.wrapped(" · ".join(filter(None, (target, total))), "bold")
         for line in (self._others(), *self._remarks()):
             yield from self.wrapped(line)
         if self.report.ranks is not None:

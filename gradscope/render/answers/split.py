@@ -49,7 +49,7 @@ class _SplitWriter(GraphAnswer):
         yield self.fitted(self._title(), "bold")
         told = sentences(self.report, self.split, self.groups) if self.split.leaves else ""
         yield from self.wrapped(visible(told)) if told else ()
-        for remark in self._remarks():
+        for remark in (*self._altered(), *self.report.notes):
             yield from self.wrapped(visible(remark), "dim")
         if not self.split.leaves:
             return
@@ -68,10 +68,6 @@ class _SplitWriter(GraphAnswer):
         told += f": rows of {listed(split.rows)}" if split.rows else ""
         words = (self.report.meta.target, label, told)
         return " · ".join(visible(word) for word in words if word)
-
-    def _remarks(self) -> Iterator[str]:
-        yield from self._altered()
-        yield from self.report.notes
 
     def _altered(self) -> Iterator[str]:
         """Where backward brought something else than the pieces add up to."""

@@ -113,19 +113,15 @@ def ranking(report: Report, options: Options) -> str:
     Raises:
         GradscopeError: when no gradient flowed.
     """
-    return "\n".join(_lines(report, options)) + "\n"
-
-
-def _lines(report: Report, options: Options) -> Iterator[str]:
     scene = Scene(report, replace(options, folding=Folding(all=True)))
     found = _ranked(scene, meant(report.graph, options.folding), options.top or 0)
     head = Head(scene)
     size = "largest" if (options.top or 0) > 0 else "smallest"
-    yield head.title(f"the {len(found):,} {size} gradients")
     cells = Cells(scene, head.glyphs)
     columns = cells.columns()
     shown = (_row(scene, cells, item, info) for item, info in found)
-    yield from head.table([NODE, *columns[:2], MODULE, *columns[2:]], shown)
+    rows = head.table([NODE, *columns[:2], MODULE, *columns[2:]], shown)
+    return "\n".join((head.title(f"the {len(found):,} {size} gradients"), *rows)) + "\n"
 
 
 def _ranked(scene: Scene, wanted: set[int], top: int) -> list[tuple[Item, GradientInfo]]:

@@ -40,11 +40,11 @@ from gradscope.render.drawing.scale import short as path_end
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.verdict import Marks, alarm, sentences
 from gradscope.render.words import numbers
-from gradscope.render.words.text import BADGES, shorten
+from gradscope.render.words.text import BADGES, is_of_library, shorten
 from gradscope.simplify.gradients import middle
 from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import Item, Link
-from gradscope.words import count, one_line, pattern
+from gradscope.words import count, one_line
 
 TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
 CANCELLED = "#b45309"
@@ -102,7 +102,7 @@ def _sizes(infos: list[GradientInfo]) -> str:
 
 
 class Labels:
-    """The labels of one scene."""
+    """The labels of one scene, and how its arrows look."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -201,15 +201,6 @@ class Labels:
         gradients = self.scene.gradients
         hook = gradients.backward.hook_on(item.members[0]) if gradients else None
         return text("" if hook is None else short(hooked(hook)), MAGENTA, 10)
-
-    def leaves(self, items: list[Item]) -> str:
-        """Many leaves of one node: what their names have in common, and a bar for each."""
-        head = text(f"{len(items):,} leaves", bold=True)
-        name = visible(pattern([item.title for item in items]))
-        head += text(f"  {short(name, keep_end=True)}", GREY, 10)
-        gradients = self.scene.gradients
-        rounds = [Round(one.title, gradients.entering(one)) for one in items] if gradients else []
-        return box([head, *self._strip(rounds)])
 
     def group(self, item: Item, info: GradientInfo | None) -> str:
         """A closed group: its name and class, what is inside, a bar for the gradient entering it,
@@ -353,7 +344,7 @@ class Labels:
         origin = scene.view.items[scene.view.roots[0]].origin if scene.view.roots else None
         place = scene.place(origin)
         call = None if scene.backward is None else scene.backward.origin
-        if origin is not None and scene.is_of_library(origin):
+        if origin is not None and is_of_library(scene.graph.origins[origin].file):
             # The user's own line first, or what was run.
             own = "" if call is None else visible(scene.graph.origins[call].expression)
             title = own or visible(scene.report.meta.target) or title
@@ -420,13 +411,7 @@ class Labels:
         below = f" · {scale.far_below}" if scale.far_below else ""
         return [*text(f"‖g‖ {low} ", FAINT, 10), *swatches, *text(f" {high}{below}", FAINT, 10)]
 
-
-class Arrows:
-    """The arrows of one scene."""
-
-    def __init__(self, scene: Scene, labels: Labels) -> None:
-        self.scene = scene
-        self.labels = labels
+    # ------------------------------------------------------------------ arrows
 
     def flow(self, link: Link) -> tuple[str, dict[str, str]]:
         """What stands beside an arrow, and how the arrow looks."""
@@ -454,7 +439,7 @@ class Arrows:
             return self._flow_by_rounds(link, bundled)
         info = scene.gradients.link(link)
         factor = scene.factors.get(link.edges[0], "") if len(link.edges) == 1 else ""
-        words = (f"× {factor} = " if factor else "") + self.labels.gradient(info, tensor) + bundled
+        words = (f"× {factor} = " if factor else "") + self.gradient(info, tensor) + bundled
         if (most := scene.gradients.largest_of(link)) is not None:
             words = f"{count(edges, 'edge')}, ‖g‖ up to {numbers.number(float(most.norm or 0))}"
         words = " · ".join(filter(None, (scene.turns(link), words + scene.of_round(link))))

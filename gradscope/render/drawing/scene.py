@@ -30,7 +30,7 @@ from gradscope.render.drawing.blame import Blame
 from gradscope.render.drawing.scale import Round, Scale, short, span
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.text import BADGES, is_of_library, short_files, source_url
+from gradscope.render.words.text import BADGES, short_files, source_url
 from gradscope.simplify import Folding
 from gradscope.simplify.folded import simplify
 from gradscope.simplify.gradients import ViewGradients
@@ -117,10 +117,6 @@ class Scene:
         told = listed(word for node in nodes for word in self._walls.get(node, ()))
         return told and f"history cut: {told}"
 
-    def is_of_library(self, origin: int) -> bool:
-        """Whether an installed package made it, and not the user's own files."""
-        return is_of_library(self.graph.origins[origin].file)
-
     def source(self, item: Item) -> str:
         """The line that made an item, or called it; "" for modules, which many lines made."""
         return self.place(item.origin)
@@ -140,8 +136,6 @@ class Scene:
         inside = title.rpartition("*.")[2]
         is_named = not inside.replace(".", "").isdigit()
         name = visible(inside if item.template is not None and is_named else title)
-        if item.kind == "round" and name.replace(".", "").isdigit():
-            name = f"round {name}"
         if item.kind == "opaque":
             name = f"{name} · opaque"
         return name + self._scales.get(item.id, "")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
-from gradscope.analyses.diff.comparison import Comparison, Distance, What
+from gradscope.analyses.diff.comparison import Comparison, What
 from gradscope.escaping import visible
 from gradscope.render.words import numbers
 from gradscope.render.words.text import shorten
@@ -39,7 +38,8 @@ def verdict(found: Comparison) -> str:
     same = f"{count(found.matched, 'node')}{compared}"
     if found.verdict == "identical":
         return f"identical: {same}"
-    distances = (distance for distance in _distances(found) if distance is not None)
+    distances = [one.distance for one in found.edges]
+    distances += [two for one in found.leaves for two in (one.values, one.gradient) if two]
     largest = max((float(distance.relative) for distance in distances), default=0.0)
     return f"equal within the tolerance: {same}, differences up to {numbers.number(largest)}"
 
@@ -74,9 +74,3 @@ def _which(found: Comparison, what: What) -> str:
     many = Counter(visible(one_line(shorten(text, LONGEST, "…"))) for text in known)
     names = [f"{text} ×{times:,}" if times > 1 else text for text, times in many.most_common()]
     return f" ({listed(names, 1)})" if names else ""
-
-
-def _distances(found: Comparison) -> Iterator[Distance | None]:
-    yield from (edge.distance for edge in found.edges)
-    for leaf in found.leaves:
-        yield from (leaf.values, leaf.gradient)

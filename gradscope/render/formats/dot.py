@@ -6,7 +6,7 @@ graphviz package quotes; :mod:`gradscope.render.drawing.labels` writes what stan
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 import graphviz
@@ -24,32 +24,22 @@ from gradscope.render.drawing.labels import (
     LEAF_GREEN,
     MAGENTA,
     TEAL,
-    Arrows,
     Labels,
     short,
 )
 from gradscope.render.drawing.scale import STEPS, tint
 from gradscope.render.drawing.scene import Scene
-from gradscope.render.options import Mark, Options
+from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import shorten
 from gradscope.simplify.view import Item, Link, View
 from gradscope.words import either, folding
 
 MOST_BESIDE = 8
-"""More siblings than this are wrapped, and more leaves are one box."""
+"""More siblings than this are wrapped."""
 
 NARROWEST = 6
 """Siblings of a row at least."""
-
-
-def together(view: View) -> list[list[Item]]:
-    """Leaves that only one and the same node uses, where they are many."""
-    siblings: dict[int, list[Item]] = {}
-    for item, links in zip(view.items, view.incoming(), strict=True):
-        if item.kind == "leaf" and len(links) == 1 and item.template is None:
-            siblings.setdefault(view.links[links[0]].source, []).append(item)
-    return [alike for alike in siblings.values() if len(alike) > MOST_BESIDE]
 
 
 def steps(view: View) -> Iterator[tuple[int, int]]:
@@ -130,26 +120,19 @@ class _Drawing:
     def __init__(self, scene: Scene, river: bool) -> None:
         self.scene = scene
         self.labels = Labels(scene)
-        self.arrows = Arrows(scene, self.labels)
-        self.copies = len(scene.view.items) > MANY_ITEMS or len(self._shared()) > FEW_SHARED
+        shared = [one for one in scene.view.items if len(scene.incoming[one.id]) > 1]
+        many = sum(one.kind == "leaf" for one in shared)
+        self.copies = len(scene.view.items) > MANY_ITEMS or many > FEW_SHARED
         self.labelled = len(scene.view.links) <= MOST_LABELS
         self.most_saved = most_saved(scene)
         self.entrances: dict[int, str] = {}
-        whole = scene.options.folding.is_chosen or scene.options.overlay is not None
-        self.boxes = [] if whole else together(scene.view)
-        self.boxed = {item.id for leaves in self.boxes for item in leaves}
-        others = {item.id for leaves in self.boxes for item in leaves[1:]}
         sides = scene.view.sides
         self.up, self.across = (sides.up, sides.across) if sides else (frozenset[int](), ())
-        self.ends = [
-            [index for index in links if scene.view.links[index].target not in others]
-            for links in scene.view.outgoing()
-        ]
+        self.ends = scene.view.outgoing()
         if sides:
             self.ends = [self._outside(links) for links in self.ends]
         self.beside = {} if sides else dict(self._beside())
         self.ends = [[link for link in links if link not in self.beside] for links in self.ends]
-        self.steps = [step for step in steps(scene.view) if not self.boxed & set(step)]
         self.is_backward = backward = scene.options.direction == "backward"
         self.graph = graphviz.Digraph(
             graph_attr={
@@ -178,18 +161,15 @@ class _Drawing:
         """All of it."""
         for number, template in enumerate(self.scene.view.templates):
             self._draw_frame(number, template)
-        for leaves in self.boxes:
-            self._draw_leaves(leaves)
         for item in self.scene.view.items:
-            if item.id not in self.boxed and not self._is_copied(item):
+            if not self._is_copied(item):
                 self._draw_item(str(item.id), item)
-        for upper, lower in self.steps:
+        for upper, lower in steps(self.scene.view):
             self.graph.edge(str(upper), str(lower), style="invis")
         for root in range(len(self.scene.view.roots)):
             self._draw_seed(root)
         for index, link in enumerate(self.scene.view.links):
-            if link.target not in self.boxed:
-                self._draw_link(index, link)
+            self._draw_link(index, link)
         for index in (*self.across, *self.beside):
             link = self.scene.view.links[index]
             with self.graph.subgraph() as row:
@@ -240,20 +220,8 @@ class _Drawing:
         self.graph.edge(head, str(items[0].id), tooltip=" ")
         for link in onwards:
             self.graph.edge(
-                str(link.source), f"next{number}", **self._words(*self.arrows.flow(link))
+                str(link.source), f"next{number}", **self._words(*self.labels.flow(link))
             )
-
-    def _draw_leaves(self, leaves: list[Item]) -> None:
-        """One box for many leaves of one node, and one arrow into it."""
-        name = f"leaves{leaves[0].id}"
-        tooltip = ", ".join(item.title for item in leaves)
-        style = {"shape": "box", "style": "rounded,filled", "fillcolor": "white"}
-        style |= {"color": LEAF_GREEN, "penwidth": "1.6", "peripheries": "2"}
-        self.graph.node(name, label=self.labels.leaves(leaves), tooltip=_plain(tooltip), **style)
-        links = [self.scene.view.links[self.scene.incoming[item.id][0]] for item in leaves]
-        edges = tuple(edge for link in links for edge in link.edges)
-        first = self.scene.incoming[leaves[0].id][0]
-        self._draw_arrow(name, first, Link(links[0].source, leaves[0].id, edges))
 
     def _outside(self, links: list[int]) -> list[int]:
         """Without those across, which leave at the side, and with leaves out of their way."""
@@ -264,10 +232,6 @@ class _Drawing:
             return (view.items[link.target].kind == "leaf") != (link.source in self.up)
 
         return sorted((index for index in links if index not in self.across), key=place)
-
-    def _shared(self) -> list[Item]:
-        items, incoming = self.scene.view.items, self.scene.incoming
-        return [item for item in items if item.kind == "leaf" and len(incoming[item.id]) > 1]
 
     def _is_copied(self, item: Item) -> bool:
         """Whether a leaf is drawn anew beside each of its uses."""
@@ -317,7 +281,8 @@ class _Drawing:
             share = saved(self.scene, item) / self.most_saved
             typical = len(STEPS) // 2
             style["fillcolor"] = tint(typical + math.ceil(share * (len(STEPS) - 1 - typical)))
-        mark = self._mark(item.members)
+        overlay = self.scene.options.overlay
+        mark = heaviest(overlay.nodes if overlay else {}, item.members)
         if mark is not None:
             style |= {"penwidth": "2", "fillcolor" if mark.fill else "color": mark.color}
         if info is not None and info.state == "non-finite":
@@ -342,11 +307,6 @@ class _Drawing:
         link, items = self.scene.view.links[index], self.scene.view.items
         inside = items[link.source].template
         return inside is not None and inside != items[link.target].template
-
-    def _mark(self, nodes: Iterable[int]) -> Mark | None:
-        """The mark that matters most among some nodes."""
-        overlay = self.scene.options.overlay
-        return heaviest(overlay.nodes if overlay else {}, nodes)
 
     def _tooltip(self, item: Item) -> str:
         """What a pointer finds: the full name, the place, the module, the shape."""
@@ -406,7 +366,7 @@ class _Drawing:
         return {**style, "tooltip": _plain(words) or " "}
 
     def _draw_arrow(self, name: str, index: int, link: Link) -> None:
-        style = self._words(*self.arrows.flow(link))
+        style = self._words(*self.labels.flow(link))
         source = self.scene.view.items[link.source]
         has_outlet = self._has_outlets(source) and index in self.ends[source.id]
         outlet = f":{self.ends[source.id].index(index)}" if has_outlet else ""

@@ -128,16 +128,12 @@ class Table:
         for index in sorted(shown, key=lambda i: columns[i].drop):
             comfort = not columns[index].essential
             # Each time what is left is measured again: one column less may be enough.
-            least = self._least_width(shown, comfort, columns[index].spare)
-            if columns[index].drop and least > self.width:
+            spare = columns[index].spare
+            least = {at: self._least(at, size, comfort, spare) for at, size in shown.items()}
+            if columns[index].drop and self._whole(least) > self.width:
                 del shown[index]
         self._share(shown)
         return shown
-
-    def _least_width(self, shown: dict[int, int], comfort: bool, spare: bool) -> int:
-        return self._whole(
-            {at: self._least(at, size, comfort, spare) for at, size in shown.items()}
-        )
 
     def _whole(self, shown: dict[int, int]) -> int:
         return sum(shown.values()) + len(GAP) * (len(shown) - 1)
