@@ -48,7 +48,8 @@ class PathsWriter:
         explained, end = self.explained, self.end
         is_missed = self.gradient is not None and self.gradient.state == "not reached"
         leaf = None if end.leaf is None else explained.graph.leaves[end.leaf]
-        place = explained.scene.place((leaf or explained.graph.nodes[end.node]).origin)
+        made = explained.graph.nodes[end.node].line if leaf is None else leaf.origin
+        place = explained.scene.place(made)
         sign = explained.glyphs.op if leaf is None else explained.glyphs.leaf
         text = f"{sign} {explained.name(end.node)} gets {self.arrived}"
         if is_missed and explained.backward:

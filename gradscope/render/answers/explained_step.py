@@ -56,7 +56,7 @@ class StepWriter:
         sign = explained.glyphs.root if record.node in roots else explained.glyphs.op
         self.title = f"{sign} #{record.node} {explained.title(self.node)}"
         self.expression = explained.expression(self.node)
-        self.place = explained.scene.place(self.node.origin)
+        self.place = explained.scene.place(self.node.line)
 
     @cached_property
     def received(self) -> dict[int, GradientInfo]:
