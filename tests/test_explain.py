@@ -215,6 +215,8 @@ def test_notation_is_the_derivative(op: str) -> None:
 
 
 ROWS = "the upstream added to the rows that were looked up, 0 elsewhere"
+MEAN = "where the loss is a mean, divided by"
+USED = "over all results that the element is used for"
 NOTATION = """
 import torch
 import torch.nn as nn
@@ -254,22 +256,22 @@ y.backward(torch.ones_like(y))
         ("nn.GELU()(x)", "∂gelu(x)/∂x = Φ(x) + x × φ(x)"),
         ("x.double()", "∂to_copy(x)/∂x = 1"),
         ("torch.div(x, 3, rounding_mode='floor')", "[1, 1] × 0 = [0, 0]"),
-        (
-            "F.mse_loss(x, target)[None]",
-            "2 × (x - target), times the upstream; of a mean divided by n",
-        ),
-        (
-            "F.mse_loss(z, x * 3)[None]",
-            "2 × ((x * 3) - z), times the upstream; of a mean divided by n",
-        ),
-        ("F.nll_loss(x[None], index)[None]", "times the upstream; of a mean divided by Σw"),
+        ("F.mse_loss(x, target)[None]", f"2 × (x - target), times the upstream; {MEAN} n"),
+        ("F.mse_loss(z, x * 3)[None]", f"2 × ((x * 3) - z), times the upstream; {MEAN} n"),
+        ("F.nll_loss(x[None], index)[None]", f"times the upstream; {MEAN} Σw"),
+        ("x.std()[None]", "upstream × (x - mean)/((n - correction) × std)"),
+        ("x.var()[None]", "upstream × 2 × (x - mean)/(n - correction); the correction is 1 if"),
+        ("x.softmax(0)", "s × (upstream - Σ s × upstream); s is the result, Σ goes along dim"),
+        # The same words for convolutions that are transposed.
+        ("F.conv1d(x[None], w[:2, None])", f"Σ upstream × weight of the kernel, {USED}    "),
+        ("F.conv_transpose1d(x[None], w[None, :1])", f"Σ upstream × #2, {USED}"),
         ("x ** torch.tensor(1.0, requires_grad=True)", "= [2, 4]^1 × ln([2, 4])"),
         ("torch.addmv(x, x[:, None], scales, alpha=3)", "3 × (upstream ⊗ w), w = scales"),
         ("x.norm()[None]", "upstream × sign(x) × (|x|/‖x‖)^(p - 1)"),
         ("linear(x)", "→ #3      weightᵀ    #5ᵀ @ upstream"),
         (
-            "torch.stack([x, x * 1.000000000]).prod()[None]",
-            "     torch.stack([x, x * 1.000000000])",
+            "torch.stack([x, x * 1.0]).prod()[None]",
+            "     torch.stack([x, x * 1.0])    upstream × the",
         ),
         ("nn.LayerNorm(2)(x)", "(g - mean(g) - x̂ × mean(g × x̂))/√(var + eps)"),
         # Operands are named in the order of the function.
