@@ -248,7 +248,9 @@ y.backward(torch.ones_like(y))
         ("F.l1_loss(x, z)[None]", "∂abs(#3)/∂#3 = sign(#3)"),
         ("w + x", "→ x       ∂(w + x)/∂x = 1; summed where x was repeated    [[1, 1], [1, 1]"),
         ("F.relu(x)", "∂relu(x)/∂x = 1 where x > 0, else 0; here 1"),
-        ("x * x", "u = x    ∂(u × v)/∂u = v = [2, 4]"),
+        # v is the letter of the weights; where the program has a v, they have another one.
+        ("x * x", "u = x    ∂(u × w)/∂u = w = [2, 4]"),
+        ("v * torch.ones(2)", "holds a weight w[i] for each of them: w = [1, 1, 1, 1]"),
         ("scale * x", "∂(5 × x)/∂x = 5"),
         ("F.elu(x, alpha=0.3)", "∂elu(x)/∂x = 1 where x > 0, else 0.3 × exp(x); here 1"),
         ("F.selu(x)", "1.051 where x > 0, else 1.051 × 1.673 × exp(x); here 1.051"),
@@ -268,7 +270,7 @@ y.backward(torch.ones_like(y))
         ("F.conv1d(x[None], w[:2, None])", f"Σ upstream × weight of the kernel, {USED}    "),
         ("F.conv_transpose1d(x[None], w[None, :1])", f"Σ upstream × #2, {USED}"),
         ("x ** torch.tensor(1.0, requires_grad=True)", "= [2, 4]^1 × ln([2, 4])"),
-        ("torch.addmv(x, x[:, None], scales, alpha=3)", "3 × (upstream ⊗ w), w = scales"),
+        ("torch.addmv(x, x[:, None], scales, alpha=3)", "3 × (upstream ⊗ z), z = scales"),
         ("x.norm()[None]", "upstream × sign(x) × (|x|/‖x‖)^(p - 1)"),
         ("linear(x)", "→ #3      weightᵀ    #5ᵀ @ upstream"),
         (
@@ -285,7 +287,7 @@ y.backward(torch.ones_like(y))
             f"{ROWS}; each row divided by how often it was looked up  ",
         ),
         ("F.embedding_bag(i, w * 2, i[:1])", "w * 2    "),
-        ("(w * 2).where(w > 0, w * 3)", "u = w * 2    ∂where(u, v)/∂u"),
+        ("(w * 2).where(w > 0, w * 3)", "u = w * 2    ∂where(u, x)/∂u"),
         ("torch.where(w > 0, w * 2, 1.0)", "w * 2    ∂where(w * 2, other)/∂(w * 2)"),
         # A module under another name is no operand.
         ("TF.relu(x)", "→ x       ∂relu(x)/∂x = 1 where x > 0"),
@@ -640,7 +642,7 @@ def test_a_path_says_which_operand_it_took(
     out = session.cli("explain", "program.py", "--gradient", "ones", "--leaf", "x").out
     found = re.findall(r"^ +(#0.*?→ (?:\[\d\] )?x)(?: |$)", out, re.MULTILINE)
     assert sorted(found) == sorted(routes)
-    assert ("   → [1] x   v = x" in out) == ("#0 → [1] x" in routes)
+    assert ("   → [1] x   w = x" in out) == ("#0 → [1] x" in routes)
 
 
 # ---------------------------------------------------------------- single nodes, Jacobians

@@ -38,6 +38,8 @@ class WeightWriter:
         self.terms = weights.terms
         self.graph = explained.graph
         self.label = explained.roots
+        self.v = explained.weight or "v"
+        self.product = f"{self.v} @ J"
 
     def lines(self) -> Iterator[str]:
         """The words, then the Jacobian by each tensor that is explained."""
@@ -51,16 +53,14 @@ class WeightWriter:
             text = f"{has}, so there is nothing to weigh: every gradient is 0."
             yield from (*explained.wrapped(f"{self.label} {text}"), "")
             return
-        # Of one number that is given 1 there is nothing to weigh.
-        is_plain = weights.total == 1 and [float(term.weight) for term in self.terms] == [1.0]
         if weights.is_given:
-            yield from (*(self._start() if is_plain else self._words()), "")
-        if explained.answer.jacobian or not is_plain:
+            yield from (*(self._words() if explained.weight else self._start()), "")
+        if explained.answer.jacobian or explained.weight:
             for column, end in enumerate(explained.answer.ends):
                 yield from self._jacobian(column, end)
         if not weights.is_given:
             way = either("--gradient V", "gradient=v")
-            text = f"{way} gives each row a weight, as backward does: v @ J"
+            text = f"{way} gives each row a weight, as backward does: {self.product}"
             yield from (*explained.wrapped(text, "dim"), "")
 
     # ------------------------------------------------------------------ in words
@@ -77,11 +77,11 @@ class WeightWriter:
         else:
             have = "has" if len(self.graph.roots) == 1 else "have"
             text = f"{label} {have} {self.weights.total:,} elements. The gradient given holds a "
-            text += f"weight v[i] for each of them{self._given()}."
+            text += f"weight {self.v}[i] for each of them{self._given()}."
         yield from explained.wrapped(f"{text} Backward computes the derivative of")
         yield from explained.wrapped(f"L = {self._sum()}", "bold", indent=4)
         each = [f"{numbers.element(t.weight)} is ∂L/∂{explained.element(t)}" for t in terms[:3]]
-        each = each or [f"v[i] is ∂L/∂{symbol(label)}[i]"]
+        each = each or [f"{self.v}[i] is ∂L/∂{symbol(label)}[i]"]
         more = ", and so on" if len(terms) > len(each) else ""
         text = f"So {', '.join(each)}{more}: how much L changes with "
         text += f"{'that element' if self.weights.total > 1 else 'it'}. L need not exist here: in "
@@ -91,17 +91,17 @@ class WeightWriter:
     def _given(self) -> str:
         if self.terms:
             weights = [term.weight for term in self.terms]
-            return f": v = {numbers.tensor(weights, (len(weights),), 'float32')}"
+            return f": {self.v} = {numbers.tensor(weights, (len(weights),), 'float32')}"
         backward = self.explained.backward
         norms = [backward.gradients[entry].norm for entry in backward.seeds] if backward else []
         if not norms or None in norms:
             return ""
-        return f", ‖v‖ = {numbers.number(math.hypot(*(float(one or 0) for one in norms)))}"
+        return f", ‖{self.v}‖ = {numbers.number(math.hypot(*(float(one or 0) for one in norms)))}"
 
     def _sum(self) -> str:
         if not self.terms:
             label = symbol(self.explained.root_label(0))
-            return f"(v * {label}).sum()" + " + …" * (len(self.graph.roots) > 1)
+            return f"({self.v} * {label}).sum()" + " + …" * (len(self.graph.roots) > 1)
         terms = [term for term in self.terms if float(term.weight)] or self.terms[:1]
         parts = [
             f"{numbers.element(term.weight)} × {self.explained.element(term)}"
@@ -146,18 +146,18 @@ class WeightWriter:
                 [weight * float(one) for one in row]
                 for weight, row in zip(weights, known, strict=True)
             ]
-            first.append("v @ J")
+            first.append(self.product)
             rows_of.append(tuple(total(scaled) or ()))
         texts = zip(*(numbers.each(row, rows[0].dtype) for row in rows_of), strict=True)
         columns = [[index_of(at, shape), *one] for at, one in enumerate(texts)]
         size = f"{self.weights.total} × {len(columns)}"
-        product = f"; v @ J is what {name} gets: each row times its weight, added up"
+        product = f"; {self.product} is what {name} gets: each row times its weight, added up"
         title = f"J = ∂{root}/∂{name}{self._second(name)}, {size}: a row for each element of "
         title += f"{self.label}, a column for each of {name}"
         title += product * (self.weights.is_given and not column)
         yield from explained.wrapped(title, "bold")
         if self.weights.is_given:
-            columns.insert(0, ["v[i]", *map(numbers.element, weights), ""])
+            columns.insert(0, [f"{self.v}[i]", *map(numbers.element, weights), ""])
         yield from self._matrix(first, columns)
         yield ""
 
@@ -184,4 +184,4 @@ class WeightWriter:
             for number, (label, *texts) in enumerate(zip(labels, *beside, strict=True)):
                 text = " " * INDENT + label.ljust(lead - INDENT) + GAP + GAP.join(texts)
                 style = "" if number else "dim"
-                yield explained.paint(text.rstrip(), "bold" if label == "v @ J" else style)
+                yield explained.paint(text.rstrip(), "bold" if label == self.product else style)

@@ -106,6 +106,7 @@ class Wording:
         own = {name: text for name, text in known.items() if text != _CALLED.get(name, name)}
         long = [name for name, text in own.items() if not operands.is_number(text)]
         taken = self.explained.names_of_program | operands.names_in(self.texts.values())
+        taken.add(self.explained.weight)
         free = (letter for letter in LETTERS if letter not in taken)
         return dict(zip(long, free, strict=False))
 
