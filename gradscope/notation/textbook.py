@@ -149,7 +149,7 @@ LINEAR: dict[str, dict[str, str]] = {
     },
     "LinalgVectorNorm": {
         "self": "upstream × sign({self_}) × (|{self_}|/‖{self_}‖)^(p - 1), p being 2 if not given; "
-        "0 where ‖{self_}‖ is 0, and shared by the largest where p is inf"
+        "0 where the norm is 0, and shared by the largest where p is inf"
     },
     "Logsumexp": {"self": "upstream × softmax({self_})"},
     "Split": _JOINED,
@@ -211,6 +211,7 @@ times its conjugate (the convention of torch's notes on autograd for complex num
 SIGNS = {
     "@ [[": "×: element by element. @: the matrix product of the upstream gradient, written as one "
     "row, and the local derivative, which has a row for each element of the result.",
+    " ‖": "‖2.5‖: the norm of a tensor of too many numbers to write out, √ of the sum of their squares",
     "σ": "σ: the sigmoid",
     "Φ": "Φ, φ: the standard normal distribution and its density; gelu with "
     "approximate='tanh' comes near it",

@@ -139,7 +139,9 @@ class PathsWriter:
             if place not in named:
                 left += 1
                 continue
-            text += f" → … {count(left, 'node')} …" if left else ""
+            if left == 1:  # its name takes no more room than to say that it is there
+                text += f" → {self.explained.to(path.edges[place - 1])}"
+            text += f" → … {count(left, 'node')} …" if left > 1 else ""
             text += f" → {self.explained.to(edge)}"
             left = 0
         return text

@@ -95,7 +95,7 @@ class StepWriter:
     def lines(self) -> Iterator[str]:
         """All lines of the step."""
         explained = self.explained
-        yield explained.headline(f"{self.title}  {self.expression}", self.place)
+        yield explained.headline(f"{self.title}  {self.expression}".rstrip(), self.place)
         yield from explained.entry("value", self._value())
         for output in self.received:
             label = "upstream" if len(self.node.outputs) == 1 else f"upstream{output}"
