@@ -211,7 +211,8 @@ times its conjugate (the convention of torch's notes on autograd for complex num
 SIGNS = {
     "@ [[": "×: element by element. @: the matrix product of the upstream gradient, written as one "
     "row, and the local derivative, which has a row for each element of the result.",
-    " ‖": "‖2.5‖: the norm of a tensor of too many numbers to write out, √ of the sum of their squares",
+    " ‖": "‖2.5‖: the norm of a tensor of too many numbers to write out, √ of the "
+    "sum of their squares",
     "σ": "σ: the sigmoid",
     "Φ": "Φ, φ: the standard normal distribution and its density; gelu with "
     "approximate='tanh' comes near it",
