@@ -82,8 +82,7 @@ def _head(explained: Explained) -> Iterator[str]:
         ends = joined(explained.name(end.node) for end in answer.ends)
         subject = f"from {explained.roots} to {ends}"
     size = count(len(leaves), "leaf")
-    words = (visible(report.meta.target), explained.scene.size(), size, subject)
-    yield explained.fitted(" · ".join(filter(None, words)), "bold")
+    yield explained.headed(report.meta.target, explained.scene.size(), size, subject)
     if told := alarm(explained.scene):
         yield from explained.wrapped(f"{explained.glyphs.bad} {told}")
     for note in report.notes:
