@@ -22,7 +22,7 @@ from gradscope.errors import OutputError
 from gradscope.formats import ANSWERS, BINARIES, DRAWINGS, FORMATS, LISTS, TEXTS
 from gradscope.model.report import Report
 from gradscope.render.output import STDOUT
-from gradscope.render.words.text import ASCII, UNICODE, legend, wrapped
+from gradscope.render.words.text import ASCII, UNICODE, legend
 from gradscope.simplify import Folding
 
 if TYPE_CHECKING:
@@ -146,11 +146,9 @@ class Output:
         if not self.to_stdout:
             self.remark(f"wrote {self.path}")
         elif is_read and is_first_tree():
-            signs = legend(UNICODE if self.drawing.unicode else ASCII)
-            # Broken where one ends, and never between a sign and its meaning.
-            whole = signs.replace(" ", "\xa0").replace("\xa0·\xa0", "\xa0· ")
-            for line in wrapped(whole, self.drawing.width - len("gradscope: ")):
-                self.remark(line.replace("\xa0", " "))
+            glyphs = UNICODE if self.drawing.unicode else ASCII
+            for line in legend(glyphs, self.drawing.width - len("gradscope: ")):
+                self.remark(line)
         if self.is_opened:
             show(self.destination)
 

@@ -120,9 +120,9 @@ class Explained(GraphAnswer):
     @cached_property
     def names_of_program(self) -> set[str]:
         """The names that the program has in what is explained, and for its leaves."""
-        origins = [f"{one.variable} {one.expression}" for one in self.graph.origins]
-        texts = origins + [leaf.name for leaf in self.graph.leaves]
-        return names_in(text.replace(".", " ") for text in texts)
+        texts = [f"{one.variable} {one.expression}" for one in self.graph.origins]
+        texts += [leaf.name for leaf in self.graph.leaves]
+        return names_in([" ".join(texts).replace(".", " ")])
 
     @cached_property
     def weight(self) -> str:

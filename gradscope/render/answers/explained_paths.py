@@ -48,8 +48,7 @@ class PathsWriter:
         explained, end = self.explained, self.end
         is_missed = self.gradient is not None and self.gradient.state == "not reached"
         leaf = None if end.leaf is None else explained.graph.leaves[end.leaf]
-        made = explained.graph.nodes[end.node].line if leaf is None else leaf.origin
-        place = explained.scene.place(made)
+        place = explained.scene.place(leaf.origin if leaf else explained.graph.nodes[end.node].line)
         sign = explained.glyphs.op if leaf is None else explained.glyphs.leaf
         text = f"{sign} {explained.name(end.node)} gets {self.arrived}"
         if is_missed and explained.backward:

@@ -19,15 +19,7 @@ from rich.style import Style
 
 from gradscope.escaping import own_style, visible
 from gradscope.render.options import Options
-from gradscope.render.words.text import (
-    ASCII,
-    NARROWEST,
-    UNICODE,
-    Glyphs,
-    cells,
-    shorten,
-    wrapped,
-)
+from gradscope.render.words.text import ASCII, NARROWEST, UNICODE, Glyphs, cells, shorten, wrapped
 from gradscope.words import count, option
 
 GAP = "  "
