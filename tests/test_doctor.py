@@ -116,7 +116,7 @@ RUNS = {
         "further\nno findings · 2 backward calls watched · watched as asked; the program ran on",
     ),
     "running on after an error": Run(SICK + "print('further')\n", "--run-on", 1, "further\n"),
-    "a call that never comes": Run(HEALTHY, "--call 2", 2, "", "so there is no call 2"),
+    "a call that never comes": Run(HEALTHY, "--call 2", 2, "", "--call takes 1\n"),
     "going on": Run(SICK + "print('further')\n", "--keep-going", 1, "further\n"),
     "the program's own status": Run(
         SICK + "import sys; sys.exit(3)\n", "--keep-going", 3, "1 error"

@@ -56,6 +56,11 @@ def test_no_word_of_the_help_is_broken(name: str, columns: int) -> None:
     assert set(told.split()) == set(whole.split())
 
 
+def test_without_a_command_the_help_is_shown(session: Session) -> None:
+    told, asked = session.cli(""), session.cli("--help")
+    assert (told.out, told.err, told.status) == (asked.out, "", 0)
+
+
 OTHERWISE = {
     ("doctor", "--format"): "what it finds is told on stdout, also where -o writes a file besides",
     ("doctor", "-o"): "likewise",

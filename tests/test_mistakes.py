@@ -272,7 +272,7 @@ def test_b7_a_root_that_does_not_evaluate(root: str, session: Session) -> None:
         ("[1j, 1, 1]", "complex"),
         ("nosuch", "no variable is called 'nosuch'"),
         ("onehot:x", "not an index"),
-        ("onehot:7", "does not name an element"),
+        ("onehot:7", "which has shape [3]\ngradscope: give 1 index: one a dimension, smaller"),
         ("@nosuch.npy", "cannot read a gradient from nosuch.npy"),
         ("@program.py", "cannot tell the format"),
         ("", "is not valid Python"),

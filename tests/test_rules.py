@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gradscope.cli.rules import fitted
 from gradscope.model import storage
 from gradscope.model.observations import Finding
 from gradscope.rules import RULES
@@ -72,7 +73,9 @@ def test_a_page_says_all_that_is_to_be_said(session: Session, code: str) -> None
     text = rule.page()
     assert text.startswith(f"# {code} {rule.name}\n\n")
     assert re.findall(r"^## (.*)", text, re.MULTILINE) == HEADINGS
-    assert "TODO" not in text
+    narrow = fitted(text, 60)
+    assert narrow.split() == text.split() and "TODO" not in text
+    assert all(len(line) <= 60 for line in re.sub(r"(?ms)^```.*?^```$", "", narrow).split("\n"))
     assert type(rule).__module__.endswith(f".{rule.name.replace('-', '_')}")
     assert session.cli("rule", code).out == text
     assert session.cli("rule", RULES[code].name).out == text

@@ -45,7 +45,7 @@ def run(arguments: list[str]) -> Result:
     ours, program = split(arguments)
     try:
         result = gradscope.main(
-            ours,
+            ours or ["--help"],
             prog_name="gradscope",
             standalone_mode=False,
             obj={OF_THE_PROGRAM: tuple(program or ())},

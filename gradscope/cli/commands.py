@@ -286,7 +286,8 @@ def rule(words: tuple[str, ...]) -> Result:
     WORD is a rule's code or name, such as GS303 or history-cut.  Any other words list the
     rules that have them all: gradscope rule nan, gradscope rule loss nan.
     """
-    from gradscope.cli.rules import explain
+    from gradscope.cli.rules import explain, fitted
 
-    terminal.show(explain(words))
+    text, width = explain(words), min(terminal.width(), terminal.PIPED_WIDTH)
+    terminal.show(fitted(text, width) if terminal.is_terminal() else text)
     return Result()

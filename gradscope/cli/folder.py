@@ -132,8 +132,7 @@ def recall() -> Target:
     except (OSError, ValueError, GradscopeError):
         raise TargetError(
             "no program given, and none was run in this directory before",
-            "name one: gradscope trace script.py (or notebook.ipynb, -m MODULE, -c CODE, "
-            "script.py::function)",
+            "name one: script.py, notebook.ipynb, -m MODULE, -c CODE or script.py::function",
         ) from None
 
 

@@ -146,7 +146,9 @@ class Output:
         if not self.to_stdout:
             self.remark(f"wrote {self.path}")
         elif is_read and is_first_tree():
-            self.remark(legend(UNICODE if self.drawing.unicode else ASCII))
+            glyphs = UNICODE if self.drawing.unicode else ASCII
+            for line in legend(glyphs, self.drawing.width - len("gradscope: ")):
+                self.remark(line)
         if self.is_opened:
             show(self.destination)
 

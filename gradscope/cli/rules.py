@@ -7,9 +7,15 @@ from collections.abc import Iterable, Sequence
 
 from gradscope.cli.terminal import say
 from gradscope.render.words.findings import sentence
+from gradscope.render.words.text import wrapped
 from gradscope.rules import RULES, Rule, find_rule
 
 LIST = "gradscope rule lists them all"
+
+_PARAGRAPH = re.compile(
+    r"^```.*?^```$|^[^\n]+(?:\n(?!```|- |GS\d+  )[^\n]+)*", re.MULTILINE | re.DOTALL
+)
+"""A program, or lines that are read as one: a paragraph, an item, a rule of the list."""
 
 
 def explain(words: Sequence[str]) -> str:
@@ -27,6 +33,19 @@ def explain(words: Sequence[str]) -> str:
         return _listed(found)
     rule = found[0] if found else find_rule(" ".join(words), LIST)
     return rule.page()
+
+
+def fitted(text: str, width: int) -> str:
+    """A page or a list in lines of at most so many cells; programs stay as they are."""
+    return _PARAGRAPH.sub(lambda found: _broken(found[0], width), text)
+
+
+def _broken(text: str, width: int) -> str:
+    if text.startswith("```"):
+        return text
+    lead = " " * len("".join(re.findall(r"\A(?:- |GS\d+  )", text)))
+    lines = wrapped(" ".join(map(str.strip, text.splitlines())), width - len(lead))
+    return f"\n{lead}".join(lines)
 
 
 def _matching(words: Sequence[str]) -> list[Rule]:

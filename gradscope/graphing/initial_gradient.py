@@ -23,7 +23,7 @@ from gradscope.autograd.elements import is_released
 from gradscope.autograd.isolation import functions_on, random_kept
 from gradscope.autograd.summary import name_of, shown_shape
 from gradscope.errors import RootError, described
-from gradscope.words import added_up, either, misfit, option
+from gradscope.words import added_up, count, either, misfit, option
 
 
 def parse_gradient(given: Any, root: torch.Tensor, namespace: Mapping[str, Any]) -> torch.Tensor:
@@ -254,9 +254,10 @@ def _onehot(text: str, root: torch.Tensor) -> torch.Tensor:
             raise IndexError
         seed[index] = 1
     except IndexError:
+        wanted = f"give {count(root.dim(), 'index')}: one a dimension, smaller than its size"
         raise RootError(
             f"{text} does not name an element of the root, which has shape {shown_shape(root)}",
-            f"give {max(root.dim(), 1)} indices, each smaller than its size",
+            wanted if root.dim() else "it is one number, so give one: 1",
         ) from None
     return seed
 

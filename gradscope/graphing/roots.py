@@ -70,7 +70,7 @@ def no_such_call(wanted: int, calls: int) -> CaptureError:
     """Why the call that was asked for cannot be shown."""
     return CaptureError(
         f"the program made {count(calls, 'backward call')}, so there is no call {wanted}",
-        f"--call takes 1 to {calls}",
+        f"--call takes 1{f' to {calls}' * (calls > 1)}",
     )
 
 

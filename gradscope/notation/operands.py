@@ -56,9 +56,9 @@ def share_a_name(texts: Sequence[str]) -> bool:
 
 def bracketed(text: str) -> str:
     """A text that can stand beside an operator: in brackets, unless it is one thing already."""
-    tree = _parsed(text)
+    tree = _parsed(text.replace("#", "_"))
     if tree is None:
-        return text if re.fullmatch(r"[\w.…#]+", text) else f"({text})"
+        return text if re.fullmatch(r"[\w.…]+", text) else f"({text})"
     alone = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Constant, ast.List)
     return text if isinstance(tree, alone) else f"({text})"
 

@@ -91,20 +91,27 @@ _ADDED = {"self": "the upstream added at the places that were taken, 0 elsewhere
 _JOINED = {"self": "the upstreams of all parts, joined"}
 _PART = {"tensors": "its own part of the upstream"}
 _PRODUCT = {"self": "upstream @ {mat2}ᵀ", "mat2": "{self}ᵀ @ upstream"}
+_CORRECTION = "the correction is 1 if not given"
 _TAKEN = "the upstream at the element that was taken, 0 elsewhere"
 _CHOSEN = {"self": f"{_TAKEN}; equal ones share it where no dim is given"}
 _SHARED = {"self": "the upstream, spread over its window"}
+_OF_MEAN = "where the loss is a mean, divided by"
+_WHERE_USED = "over all results that the element is used for"
 _NORMALIZED = {
     "weight": "upstream × x̂, summed; x̂ is the normalized input",
     "bias": "the upstream, summed where {bias} was repeated",
 }
 _CENTRED = (
-    "(g - mean(g) - x̂ × mean(g × x̂))/√(var + eps); g = upstream × weight, x̂ = normalized input"
+    "(g - mean(g) - x̂ × mean(g × x̂))/√(var + eps); g = upstream × weight, x̂ = normalized input, "
+    "means over what is normalized together"
 )
 
 LINEAR: dict[str, dict[str, str]] = {
     "Sum": {"self": "1 for every element that is summed"},
     "Mean": {"self": "1/n for each of the n elements"},
+    "Prod": {"self": "upstream × the product of all elements but this one"},
+    "Var": {"self": f"upstream × 2 × ({{self}} - mean)/(n - correction); {_CORRECTION}"},
+    "Std": {"self": f"upstream × ({{self}} - mean)/((n - correction) × std); {_CORRECTION}"},
     "Cumsum": {"self": "the upstream, summed from each element to the end"},
     "View": _SHAPED,
     "ReshapeAlias": _SHAPED,
@@ -133,16 +140,16 @@ LINEAR: dict[str, dict[str, str]] = {
     "Amax": {"self": "the upstream at the largest element, shared by equal ones, 0 elsewhere"},
     "Amin": {"self": "the upstream at the smallest element, shared by equal ones, 0 elsewhere"},
     "MseLoss": {
-        "self": "2 × ({self} - {target}), times the upstream; of a mean divided by n",
-        "target": "2 × ({target} - {self}), times the upstream; of a mean divided by n",
+        "self": f"2 × ({{self}} - {{target}}), times the upstream; {_OF_MEAN} n",
+        "target": f"2 × ({{target}} - {{self}}), times the upstream; {_OF_MEAN} n",
     },
     "NllLoss": {
         "self": "-w at each target (w: the weight of its class, or 1), 0 elsewhere, times the "
-        "upstream; of a mean divided by Σw"
+        f"upstream; {_OF_MEAN} Σw"
     },
     "LinalgVectorNorm": {
-        "self": "of the p-norm: upstream × sign({self_}) × (|{self_}|/‖{self_}‖)^(p - 1); "
-        "p is 2 if not given"
+        "self": "upstream × sign({self_}) × (|{self_}|/‖{self_}‖)^(p - 1), p being 2 if not given; "
+        "0 where the norm is 0, and shared by the largest where p is inf"
     },
     "Logsumexp": {"self": "upstream × softmax({self_})"},
     "Split": _JOINED,
@@ -173,8 +180,8 @@ LINEAR: dict[str, dict[str, str]] = {
         "weight": "upstreamᵀ @ {input}",
         "bias": "the upstream, summed over the rows",
     },
-    "Softmax": {"self": "s × (upstream - Σ s × upstream), s being the result"},
-    "LogSoftmax": {"self": "upstream - softmax × Σ upstream"},
+    "Softmax": {"self": "s × (upstream - Σ s × upstream); s is the result, Σ goes along dim"},
+    "LogSoftmax": {"self": "upstream - softmax × Σ upstream; Σ goes along dim"},
     "NativeLayerNorm": {"input": _CENTRED, **_NORMALIZED},
     "NativeGroupNorm": {"input": f"in each group {_CENTRED}", **_NORMALIZED},
     "NativeBatchNorm": {"input": f"in eval g/√(var + eps), in training {_CENTRED}", **_NORMALIZED},
@@ -186,8 +193,8 @@ LINEAR: dict[str, dict[str, str]] = {
     "UpsampleNearest3D": _COPIES,
     "UpsampleBilinear2D": {"self": "the upstream, with the weights of the interpolation"},
     "Convolution": {
-        "input": "the upstream convolved with the kernel, turned around",
-        "weight": "{input} correlated with the upstream",
+        "input": f"Σ upstream × weight of the kernel, {_WHERE_USED}",
+        "weight": f"Σ upstream × {{input}}, {_WHERE_USED}",
         "bias": "the upstream, summed over all places",
     },
 }
@@ -204,6 +211,8 @@ times its conjugate (the convention of torch's notes on autograd for complex num
 SIGNS = {
     "@ [[": "×: element by element. @: the matrix product of the upstream gradient, written as one "
     "row, and the local derivative, which has a row for each element of the result.",
+    " ‖": "‖2.5‖: the norm of a tensor of too many numbers to write out, √ of the "
+    "sum of their squares",
     "σ": "σ: the sigmoid",
     "Φ": "Φ, φ: the standard normal distribution and its density; gelu with "
     "approximate='tanh' comes near it",

@@ -98,8 +98,7 @@ def _head(explained: Explained) -> Iterator[str]:
         ends = joined(explained.name(end.node) for end in answer.ends)
         subject = f"from {explained.roots} to {ends}"
     size = count(len(leaves), "leaf")
-    words = (visible(report.meta.target), explained.scene.size(), size, subject)
-    yield explained.fitted(" · ".join(filter(None, words)), "bold")
+    yield explained.headed(report.meta.target, explained.scene.size(), size, subject)
     if told := alarm(explained.scene):
         yield from explained.wrapped(f"{explained.glyphs.bad} {told}")
     for note in report.notes:
@@ -130,6 +129,8 @@ class WeightWriter:
         self.terms = weights.terms
         self.graph = explained.graph
         self.label = explained.roots
+        self.v = explained.weight or "v"
+        self.product = f"{self.v} @ J"
 
     def lines(self) -> Iterator[str]:
         """The words, then the Jacobian by each tensor that is explained."""
@@ -143,16 +144,14 @@ class WeightWriter:
             text = f"{has}, so there is nothing to weigh: every gradient is 0."
             yield from (*explained.wrapped(f"{self.label} {text}"), "")
             return
-        # Of one number that is given 1 there is nothing to weigh.
-        is_plain = weights.total == 1 and [float(term.weight) for term in self.terms] == [1.0]
         if weights.is_given:
-            yield from (*(self._start() if is_plain else self._words()), "")
-        if explained.answer.jacobian or not is_plain:
+            yield from (*(self._words() if explained.weight else self._start()), "")
+        if explained.answer.jacobian or explained.weight:
             for column, end in enumerate(explained.answer.ends):
                 yield from self._jacobian(column, end)
         if not weights.is_given:
             way = either("--gradient V", "gradient=v")
-            text = f"{way} gives each row a weight, as backward does: v @ J"
+            text = f"{way} gives each row a weight, as backward does: {self.product}"
             yield from (*explained.wrapped(text, "dim"), "")
 
     # ------------------------------------------------------------------ in words
@@ -169,11 +168,11 @@ class WeightWriter:
         else:
             have = "has" if len(self.graph.roots) == 1 else "have"
             text = f"{label} {have} {self.weights.total:,} elements. The gradient given holds a "
-            text += f"weight v[i] for each of them{self._given()}."
+            text += f"weight {self.v}[i] for each of them{self._given()}."
         yield from explained.wrapped(f"{text} Backward computes the derivative of")
         yield from explained.wrapped(f"L = {self._sum()}", "bold", indent=4)
         each = [f"{numbers.element(t.weight)} is ∂L/∂{explained.element(t)}" for t in terms[:3]]
-        each = each or [f"v[i] is ∂L/∂{symbol(label)}[i]"]
+        each = each or [f"{self.v}[i] is ∂L/∂{symbol(label)}[i]"]
         more = ", and so on" if len(terms) > len(each) else ""
         text = f"So {', '.join(each)}{more}: how much L changes with "
         text += f"{'that element' if self.weights.total > 1 else 'it'}. L need not exist here: in "
@@ -183,17 +182,17 @@ class WeightWriter:
     def _given(self) -> str:
         if self.terms:
             weights = [term.weight for term in self.terms]
-            return f": v = {numbers.tensor(weights, (len(weights),), 'float32')}"
+            return f": {self.v} = {numbers.tensor(weights, (len(weights),), 'float32')}"
         backward = self.explained.backward
         norms = [backward.gradients[entry].norm for entry in backward.seeds] if backward else []
         if not norms or None in norms:
             return ""
-        return f", ‖v‖ = {numbers.number(math.hypot(*(float(one or 0) for one in norms)))}"
+        return f", ‖{self.v}‖ = {numbers.number(math.hypot(*(float(one or 0) for one in norms)))}"
 
     def _sum(self) -> str:
         if not self.terms:
             label = symbol(self.explained.root_label(0))
-            return f"(v * {label}).sum()" + " + …" * (len(self.graph.roots) > 1)
+            return f"({self.v} * {label}).sum()" + " + …" * (len(self.graph.roots) > 1)
         terms = [term for term in self.terms if float(term.weight)] or self.terms[:1]
         parts = [
             f"{numbers.element(term.weight)} × {self.explained.element(term)}"
@@ -234,18 +233,18 @@ class WeightWriter:
                 [weight * float(one) for one in row]
                 for weight, row in zip(weights, known, strict=True)
             ]
-            first.append("v @ J")
+            first.append(self.product)
             rows_of.append(tuple(total(scaled) or ()))
         texts = zip(*(numbers.each(row, rows[0].dtype) for row in rows_of), strict=True)
         columns = [[index_of(at, shape), *one] for at, one in enumerate(texts)]
         size = f"{self.weights.total} × {len(columns)}"
-        product = f"; v @ J is what {name} gets: each row times its weight, added up"
+        product = f"; {self.product} is what {name} gets: each row times its weight, added up"
         title = f"J = ∂{root}/∂{name}{self._second(name)}, {size}: a row for each element of "
         title += f"{self.label}, a column for each of {name}"
         title += product * (self.weights.is_given and not column)
         yield from explained.wrapped(title, "bold")
         if self.weights.is_given:
-            columns.insert(0, ["v[i]", *map(numbers.element, weights), ""])
+            columns.insert(0, [f"{self.v}[i]", *map(numbers.element, weights), ""])
         yield from self._matrix(first, columns)
         yield ""
 
@@ -272,7 +271,7 @@ class WeightWriter:
             for number, (label, *texts) in enumerate(zip(labels, *beside, strict=True)):
                 text = " " * INDENT + label.ljust(lead - INDENT) + GAP + GAP.join(texts)
                 style = "" if number else "dim"
-                yield explained.paint(text.rstrip(), "bold" if label == "v @ J" else style)
+                yield explained.paint(text.rstrip(), "bold" if label == self.product else style)
 
 
 # ---------------------------------------------------------------- the paths
@@ -314,7 +313,7 @@ class PathsWriter:
         explained, end = self.explained, self.end
         is_missed = self.gradient is not None and self.gradient.state == "not reached"
         leaf = None if end.leaf is None else explained.graph.leaves[end.leaf]
-        place = explained.scene.place((leaf or explained.graph.nodes[end.node]).origin)
+        place = explained.scene.place(leaf.origin if leaf else explained.graph.nodes[end.node].line)
         sign = explained.glyphs.op if leaf is None else explained.glyphs.leaf
         text = f"{sign} {explained.name(end.node)} gets {self.arrived}"
         if is_missed and explained.backward:
@@ -404,7 +403,9 @@ class PathsWriter:
             if place not in named:
                 left += 1
                 continue
-            text += f" → … {count(left, 'node')} …" if left else ""
+            if left == 1:  # its name takes no more room than to say that it is there
+                text += f" → {self.explained.to(path.edges[place - 1])}"
+            text += f" → … {count(left, 'node')} …" if left > 1 else ""
             text += f" → {self.explained.to(edge)}"
             left = 0
         return text

@@ -118,8 +118,18 @@ class Explained(GraphAnswer):
     @cached_property
     def names_of_program(self) -> set[str]:
         """The names that the program has in what is explained, and for its leaves."""
-        origins = (f"{one.variable} {one.expression}" for one in self.graph.origins)
-        return names_in([*origins, *(leaf.name for leaf in self.graph.leaves)])
+        texts = [f"{one.variable} {one.expression}" for one in self.graph.origins]
+        texts += [leaf.name for leaf in self.graph.leaves]
+        return names_in([" ".join(texts).replace(".", " ")])
+
+    @cached_property
+    def weight(self) -> str:
+        """The letter for the weights of the root's elements: v, or another that nothing of the
+        program's has; "" where one number is given 1, and there is nothing to weigh."""
+        weights = self.answer.weights
+        if weights is None or [weights.total, *(float(t.weight) for t in weights.terms)] == [1, 1]:
+            return ""
+        return next((one for one in "vwghkmn" if one not in self.names_of_program), "v")
 
     def name(self, node: int) -> str:
         """What is explained, and a leaf, by its name; another node by its number: ``#3``."""

@@ -39,6 +39,9 @@ LETTERS = "uvwxyzpqrstabcdefgh"
 _CALLED = {"self": "input", "mat1": "input"}
 """Operands that the program has no name for, by better ones than torch's."""
 
+_SENTENCE = re.compile(" where | between ")
+"""What derivatives that are told in words have in them, and those in signs have not."""
+
 _OF_TORCH_ALONE = re.compile(r"_backward|sym_|handle_|maybe_|scalar_type|layout|::|[?<{]")
 """What stands in formulas that only who knows torch's C++ can read."""
 
@@ -113,6 +116,7 @@ class Wording:
         own = {name: text for name, text in known.items() if text != _CALLED.get(name, name)}
         long = [name for name, text in own.items() if not operands.is_number(text)]
         taken = self.explained.names_of_program | operands.names_in(self.texts.values())
+        taken.add(self.explained.weight)
         free = (letter for letter in LETTERS if letter not in taken)
         return dict(zip(long, free, strict=False))
 
@@ -167,21 +171,30 @@ class Wording:
             return notation.sent(self.op, argument, texts)
         whole = operands.bracketed(self._operation(texts))
         left = f"∂{whole}/∂{operands.bracketed(texts[argument])}"
-        return " ".join([f"{left} = {symbol}", *self._numbers(argument, symbol)])
+        summed = f"; summed where {texts[argument]} was repeated" * self._is_repeated(argument)
+        return "".join([f"{left} = {symbol}", *self._numbers(argument, symbol), summed])
+
+    def _is_repeated(self, argument: str) -> bool:
+        """Whether an operand has fewer elements than the result."""
+        place = self.explained.edge(self.edges[argument])
+        own = self.explained.shape(place.target, place.output)
+        whole = self.explained.shape(self.node.id, 0)
+        return own is not None and whole is not None and math.prod(own) < math.prod(whole)
 
     def _numbers(self, argument: str, symbol: str) -> Iterator[str]:
         """The derivative with numbers in place of names, and its value: ``= 1/4``, ``= 0.25``."""
         local = self.local(self.edges[argument])
         replaced = notation.derivative(self.op, argument, self.numbers)
-        if " where " in symbol:
-            replaced = ""  # a sentence about each element; lists of numbers say nothing in it
+        equals = " ="
+        if _SENTENCE.search(symbol):  # about each element; lists of numbers say nothing in it
+            replaced, equals = "", "; here"
         value = self.explained.local(local) if local and local.diagonal else ""
         info = self.explained.on_edge(self.edges[argument])
         last = symbol
         for more in (replaced, value):
             if more and more != last:
                 narrow = last is not symbol and info is not None and "float16" in info.dtype
-                yield f"= {more} in {info.dtype}" if narrow and info else f"= {more}"
+                yield f"{equals} {more}" + (f" in {info.dtype}" if narrow and info else "")
                 last = more
 
     @cached_property
@@ -237,7 +250,7 @@ class StepWriter:
         sign = explained.glyphs.root if record.node in roots else explained.glyphs.op
         self.title = f"{sign} #{record.node} {explained.title(self.node)}"
         self.expression = explained.expression(self.node)
-        self.place = explained.scene.place(self.node.origin)
+        self.place = explained.scene.place(self.node.line)
 
     @cached_property
     def received(self) -> dict[int, GradientInfo]:
@@ -276,7 +289,7 @@ class StepWriter:
     def lines(self) -> Iterator[str]:
         """All lines of the step."""
         explained = self.explained
-        yield explained.headline(f"{self.title}  {self.expression}", self.place)
+        yield explained.headline(f"{self.title}  {self.expression}".rstrip(), self.place)
         yield from explained.entry("value", self._value())
         for output in self.received:
             label = "upstream" if len(self.node.outputs) == 1 else f"upstream{output}"

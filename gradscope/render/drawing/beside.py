@@ -64,7 +64,7 @@ class Calls:
             which = f"‖g‖ of backward calls {numbers[0]} to {numbers[-1]}: {few}"
         if self.median:
             which = f"{which}; {self.median} the median"
-        return f"{which} · one of them with its values: {option('call', 'N')}"
+        return f"{which} · {option('call', 'N')} shows one with its values"
 
     def columns(self) -> list[Column]:
         """A column for each call that has one, and the strip."""

@@ -86,15 +86,8 @@ class Head(Writer):
 
     def title(self, last: str) -> str:
         """The program, the size of its graph, and a last word."""
-        leaves = len(self.scene.graph.leaves)
-        words = [
-            visible(self.scene.report.meta.target),
-            self.scene.rank(),
-            self.scene.size(),
-            count(leaves, "leaf"),
-            last,
-        ]
-        return self.fitted(" · ".join(word for word in words if word), "bold")
+        scene, leaves = self.scene, count(len(self.scene.graph.leaves), "leaf")
+        return self.headed(scene.report.meta.target, scene.rank(), scene.size(), leaves, last)
 
     def left_out(self, nodes: int, rows: int) -> Iterator[str]:
         """How much is missing at the end, nodes or else only rows, and how to see it."""

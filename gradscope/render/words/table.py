@@ -19,7 +19,7 @@ from rich.style import Style
 
 from gradscope.escaping import own_style, visible
 from gradscope.render.options import Options
-from gradscope.render.words.text import ASCII, UNICODE, Glyphs, cells, shorten, wrapped
+from gradscope.render.words.text import ASCII, NARROWEST, UNICODE, Glyphs, cells, shorten, wrapped
 from gradscope.words import count, option
 
 GAP = "  "
@@ -274,6 +274,15 @@ class Writer:
         """One line, cut where the terminal ends."""
         text = self.glyphs.text(text)
         return self.paint(shorten(text, self.options.width, self.glyphs.ellipsis), style)
+
+    def headed(self, target: str, *facts: str) -> str:
+        """A title in one line: the program, cut as far as what is known of it needs the room; of a
+        path the end is kept."""
+        told = " · ".join(filter(None, facts))
+        room = max(self.options.width - cells(self.glyphs.text(told)) - 3, NARROWEST)
+        name = self.glyphs.text(visible(target))
+        name = shorten(name, room, self.glyphs.ellipsis, keep_end=" " not in target)
+        return self.fitted(" · ".join(filter(None, (name, told))), "bold")
 
     def wrapped(self, text: str, style: str = "", indent: int = 0) -> list[str]:
         """As many lines as the text needs, all indented."""

@@ -167,9 +167,11 @@ class Glyphs:
         return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def legend(glyphs: Glyphs) -> str:
-    """What the signs of a tree mean, in one line."""
-    return " · ".join(f"{getattr(glyphs, name)} {text}" for name, (_, text) in SIGNS.items())
+def legend(glyphs: Glyphs, width: int) -> list[str]:
+    """What the signs of a tree mean, in lines that are broken where one ends."""
+    told = (f"{getattr(glyphs, name)} {text}" for name, (_, text) in SIGNS.items())
+    whole = "\xa0· ".join(one.replace(" ", "\xa0") for one in told)
+    return [line.replace("\xa0", " ") for line in wrapped(whole, width)]
 
 
 _PLAIN = {
