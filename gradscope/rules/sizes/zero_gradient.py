@@ -10,9 +10,11 @@ nearest-neighbour sampling, a product of zeros. Or, in float16, what it received
 below 6e-5 an element (for a mean: below 6e-8 after the division). Or, whatever the operation, all
 leaves get zeros though the loss is not 0.
 
-Not told are gradients that cancel, exactly or up to rounding, as below a normalisation that
-leaves nothing to learn: of one number, or of a sum over what a softmax, a batch or a layer norm
-gives.
+Or a weight gets gradients from several uses, none of them zero, and their sum is exactly zero: as
+of a ratio or a difference of something and itself, made twice of the same numbers. The finding is
+where these ways part. Not told are other gradients that cancel, exactly or up to rounding, as below
+a normalisation that leaves nothing to learn: of one number, or of a sum over what a softmax, a
+batch or a layer norm gives.
 
 A margin that every sample keeps is left alone, as is a loss of exactly 0, and what is zero where
 the loss is NaN.
@@ -56,6 +58,49 @@ class ZeroGradient(Rule):
             silencing = next((node for node in nodes if silenced(facts, node)), None)
             if silencing is not None:
                 yield _stop(facts, silencing, known[silencing], nodes)
+        cancelled = [leaf for leaf in facts.leaf_names if _cancels(facts, leaf)]
+        # A bias alone may cancel by nature, as in the difference of two scores.
+        if any(_dimensions(facts, leaf) > 1 for leaf in cancelled):
+            yield _cancelled(facts, cancelled)
+
+
+def _dimensions(facts: Facts, leaf: int) -> int:
+    tensor = facts.graph.nodes[leaf].outputs[0]
+    return 0 if tensor is None else len(tensor.shape)
+
+
+def _cancels(facts: Facts, leaf: int) -> bool:
+    """Whether a leaf gets several gradients that are not zero, and exactly zero in all."""
+    if facts.backward is None or [one.state for one in facts.received(leaf)] != ["zero"]:
+        return False
+    parts = [facts.backward.on_edge(edge).state for edge in facts.incoming[leaf]]
+    return len(parts) > 1 and set(parts) == {"finite"}
+
+
+def _cancelled(facts: Facts, leaves: list[int]) -> FindingDraft:
+    assert facts.backward is not None
+    weight = max(leaves, key=lambda leaf: _dimensions(facts, leaf))
+    edges = facts.incoming[weight]
+    ways = [facts.reaching([facts.graph.edges[edge].source]) for edge in edges]
+    # The nearest that all of them come through, where it is one root that they come from.
+    fork = max(set.intersection(*ways), default=weight)
+    norms = listed(short(facts.backward.on_edge(edge).norm) for edge in edges)
+    names = [facts.leaf_names[leaf] for leaf in leaves]
+    return facts.warning(
+        f"The gradients that part at {facts.words(fork)} cancel to exactly zero where they meet.",
+        fork,
+        evidence=(
+            f"{facts.leaf_names[weight]}: {count(len(edges), 'gradient')} of {norms} (2-norm) "
+            "arrive, and together they are 0",
+            f"nothing but zeros for {count(len(names), 'leaf')}: {listed(names)}",
+        ),
+        why="What one brings another takes away, as where something is divided by itself, or taken "
+        "from itself.",
+        remedy="Where one of them is there for its value only (an old policy, a target), "
+        "compute it under torch.no_grad(), or `.detach()` it.",
+        nodes=[fork],
+        of_values=True,
+    )
 
 
 def _stop(facts: Facts, node: int, stop: Stop, nodes: list[int]) -> FindingDraft:
