@@ -72,10 +72,10 @@ cell, head = nn.GRU(4, 8), nn.Linear(8, 3)
 optimizer = torch.optim.Adam([*cell.parameters(), *head.parameters()])
 state = torch.zeros(1, 8)
 for step in range(3):
-    out, state = cell(x, state)
+    out, state = cell(x, state)  # <- GS401
     optimizer.zero_grad()
     F.cross_entropy(head(out), y).backward(retain_graph=True)
-    optimizer.step()  # <- GS401
+    optimizer.step()
 """
 
 QUEUED = """
@@ -83,11 +83,11 @@ queries, keys = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 8)), nn.Linear(4, 8)
 optimizer = torch.optim.Adam([*queries.parameters(), *keys.parameters()])
 queue = torch.zeros(8, 0)
 for step in range(3):
-    key = keys(torch.tanh(queries[0](x)[:, :4])).T
+    key = keys(torch.tanh(queries[0](x)[:, :4])).T  # <- GS401
     logits = queries(x) @ torch.cat([key, queue], 1)
     optimizer.zero_grad()
     F.cross_entropy(logits, torch.arange(32)).backward(retain_graph=True)
-    optimizer.step()  # <- GS401
+    optimizer.step()
     queue = torch.cat([queue, key], 1)
 """
 

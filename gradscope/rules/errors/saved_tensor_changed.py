@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.observations import Change
+from gradscope.model.observations import Change, MistakenCall
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.wording import ErrorReading, read
 from gradscope.rules.rule import Rule
@@ -71,6 +71,13 @@ _UNSEEN = ErrorReading(
 )
 
 
+def _carried_over(facts: Facts) -> MistakenCall | None:
+    """What an earlier round of the loop made, and the backward call of this one goes through."""
+    lines = [step.origin for step in facts.seen.steps]
+    older = (one for one in facts.seen.mistaken_calls if one.kind == "stale part")
+    return next((one for one in older if lines.count(one.other) > 1), None)
+
+
 def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> FindingDraft:
     first = changes[0]
     name, _, own = first.function.partition(": ")
@@ -79,6 +86,21 @@ def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Finding
     saved = listed(str(place) for place in places if place is not None)
     evidence = [f"{facts.op(first.node)} saved it as {first.slot}{f' at {saved}' if saved else ''}"]
     evidence.append(f"changed by {name or 'a call that was not seen'}")
+    older = _carried_over(facts)
+    if older is not None and name.endswith(".step"):
+        earlier = facts.expression(older.origin) or "an earlier step"
+        return facts.finding(
+            "error",
+            f"What {earlier} gave is from before {what}, which changed {own or 'a tensor'} that its "
+            "graph had saved for backward.",
+            first.node,
+            location=facts.location(older.origin) or facts.location(origin),
+            evidence=(evidence[0], f"{evidence[1]}{facts.at(origin)}"),
+            fails=True,
+            why="Backward goes through the graph of an earlier step once more, and torch refuses "
+            "to go on with other numbers than it saved there.",
+            remedy="Detach what is carried over to the next step: `state = state.detach()`.",
+        )
     return facts.finding(
         "error",
         f"{what} changes {own}, which {saver} had saved for backward."

@@ -30,7 +30,8 @@ _INVERSE_ROOT = Advice(
 )
 _DIVISION = Advice(
     "A number divided by 0, or by one so small that the result overflows, is infinite; 0/0 is NaN.",
-    "Keep the divisor away from 0: `x / y.clamp(min=1e-8)`.",
+    "Keep the divisor away from 0, `x / y.clamp(min=eps)`, by no less than what comes of it can "
+    "bear: by 1e-8 all is made 1e8 times as large.",
 )
 _SOFTMAX = Advice(
     "A softmax over a row that holds nothing but -inf is NaN: every element of it is masked.",
@@ -49,7 +50,8 @@ OF_HALF = Advice(
 UNDEFINED = Advice(
     "It is not defined for these numbers: 0/0 is NaN, and so is infinity minus infinity, or times "
     "0, if that comes up on the way.",
-    "Look at the operands: a divisor, a count or a spread that is 0, or products that overflow.",
+    "Look at the operands: a divisor, a count or a spread that is 0, products that overflow, or "
+    "two infinities, as of what is masked, that are subtracted.",
 )
 _EXP = Advice(
     "exp overflows above 88.7 in float32 and above 11.1 in float16.",
