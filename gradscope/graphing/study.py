@@ -131,14 +131,15 @@ def _absent(live: LiveGraph, name: str, tensor: torch.Tensor | None) -> CaptureE
     graph = live.probe.graph
     if tensor is None:
         what = f"no tensor called {name} is on the way of the gradient"
-        return CaptureError(what, _instead(live, name))
+        cut = _cut_off(live, rf"(?<!\w){re.escape(name)}")
+        return CaptureError(what, cut + _instead(live, name))
     if not requires_grad(tensor):
         refused = without_history(tensor, name, live.recorder)
         what = refused.what.replace("carries no gradient history", "gets no gradient")
         return CaptureError(what, *refused.hints)
     root = next((root.label for root in graph.roots if root.label), "the root")
-    cut = _cut_off(live, name)
-    line = f"history is cut off at {cut}; " if cut else ""
+    # With a dot before it, it would be an attribute, and another tensor.
+    line = _cut_off(live, rf"(?<![\w.]){re.escape(name)}")
     return CaptureError(
         f"{name} gets no gradient: backward from {root} does not come to it",
         f"{line}if {root} should depend on it, "
@@ -171,14 +172,18 @@ def _instead(live: LiveGraph, name: str) -> str:
 
 
 def _cut_off(live: LiveGraph, name: str) -> str:
-    """The line that cut a leaf off: one that names it, or the only one that cut anything."""
-    sources, cuts = live.recorder.sources, live.recorder.events.cut_off.living()
-    sites = (made.site for _, made in cuts if made.site is not None)
-    origins = list(dict.fromkeys(map(sources.origin, sites)))
-    word = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
+    """That history is cut off, for a sentence, by the line that names a leaf, with a pattern, or by
+    the only one that cut anything; "" where there is none."""
+    graph, sources, cuts = live.probe.graph, live.recorder.sources, live.recorder.events.cut_off
+    sites = (made.site for _, made in cuts.living() if made.site is not None)
+    walls = (graph.origins[one.origin] for one in graph.walls if one.origin is not None)
+    origins = list(dict.fromkeys([*walls, *map(sources.origin, sites)]))
+    word = re.compile(rf"{name}(?!\w)")
     naming = [one for one in origins if word.search(one.expression)]
     found = naming or (origins if len(origins) == 1 else [])
-    return f"`{one_line(found[0].expression)}` ({found[0]})" if found else ""
+    if not found:
+        return ""
+    return f"history is cut off at `{one_line(found[0].expression)}` ({found[0]}); "
 
 
 def leaves_of(graph: Graph) -> str:
