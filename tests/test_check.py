@@ -173,10 +173,12 @@ def test_built_in_operations_pass(name: str, session: Session) -> None:
 
 
 def test_what_is_held_fixed_is_told(session: Session) -> None:
-    text = f"{HEAD}{BUILT_IN['what is detached is held fixed'][0]}\nloss.backward()\n"
-    line = text.splitlines().index("loss.backward()")
+    text = f"{HEAD}{BUILT_IN['what is detached is held fixed'][0]}\n"
+    text += "with torch.no_grad():\n    c = w * 2\n(loss * c.sum()).backward()\n"
+    line = text.splitlines().index("with torch.no_grad():")
     told = " ".join(session.told(text, "check").out.split())
     held = [f"what {one} cuts at program.py:{line}" for one in ("detach", "data")]
+    held.append(f"what is made with grad off at program.py:{line + 2}")
     assert f"held fixed, as backward does: {', '.join(held)}" in told
 
 

@@ -674,7 +674,7 @@ y.backward()
         (["--leaf", "longer_nam"], ["no tensor called", "nearest first: longer_name"]),
         (["--leaf", "unuse"], ["no tensor called", "nearest first: unused"]),
         (["--leaf", "lost"], ["lost gets no gradient", "`(lost * 2).detach()` (program.py:3)"]),
-        (["--leaf", "null"], ["no tensor called", "is cut off at `held.null.data` (program.py:12)"]),
+        (["--leaf", "null"], ["no tensor called", "cut off at `held.null.data` (program.py:12)"]),
         (["--leaf", "unused"], ["unused gets no gradient", "gradscope doctor"]),
         (["--leaf", "plain"], ["plain gets no gradient", "program.py:6"]),
         (["--leaf", "index"], ["torch.int64 tensors cannot carry gradients"]),

@@ -105,7 +105,7 @@ class Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]
             # Of statistics that it writes an old operation does not say so.
             if taken.is_write or taken.name in _STATISTICS:
                 written = args[at] if at < len(args) else kwargs.get(taken.name)
-                # Where torch itself writes, in a backward, our own question for the memory is heard.
+                # Where torch itself writes, in a backward, what we ask for the memory is heard.
                 with functions_off():
                     for one in pytree.tree_leaves(written):
                         if isinstance(one, torch.Tensor) and one.layout is torch.strided:
