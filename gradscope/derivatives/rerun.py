@@ -20,12 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradscope.autograd.elements import MemoryLeftAlone
-from gradscope.autograd.isolation import (
-    functions_off,
-    functions_on,
-    grads_preserved,
-    random_kept,
-)
+from gradscope.autograd.isolation import functions_off, functions_on, grads_preserved, random_kept
 from gradscope.derivatives.kept_state import KeptState, filled
 
 FEW_WRITTEN = 64

@@ -180,10 +180,8 @@ def _cut_off(live: LiveGraph, name: str) -> str:
     origins = list(dict.fromkeys([*walls, *map(sources.origin, sites)]))
     word = re.compile(rf"{name}(?!\w)")
     naming = [one for one in origins if word.search(one.expression)]
-    found = naming or (origins if len(origins) == 1 else [])
-    if not found:
-        return ""
-    return f"history is cut off at `{one_line(found[0].expression)}` ({found[0]}); "
+    cut = next(iter(naming or (origins if len(origins) == 1 else ())), None)
+    return "" if cut is None else f"history is cut off at `{one_line(cut.expression)}` ({cut}); "
 
 
 def leaves_of(graph: Graph) -> str:

@@ -78,6 +78,10 @@ def around(calls: Sequence[ModuleCall], number: int | None) -> Iterator[int]:
         number = calls[number].parent
 
 
+TURNS = frozenset({"T", "Transpose", "Permute"})
+"""Operations whose gradient has the same elements as what arrives, in another order."""
+
+
 class Node(Struct, frozen=True):
     """A node of the graph that backward walks.
 

@@ -37,8 +37,6 @@ JUMP = 10.0
 QUIET = 10
 """Rows in succession without a kind of trouble, before it is told again."""
 
-STILL = "it is still so, and no rule names a cause"
-
 _KINDS = ("nonfinite", "zero", "jump")
 """The gravest first."""
 
@@ -271,8 +269,8 @@ class FullLooks:
         except GradscopeError as error:
             finding = f"could not be looked at: {error.what}"
         else:
-            is_there = trouble.is_in(row)
-            finding = (finding.rstrip(".") or STILL) if is_there else "it is gone"
+            finding = finding.rstrip(".") or "it is still so, and no rule names a cause"
+            finding = finding if trouble.is_in(row) else "it is gone"
         weights = self._weights.words(row)
         self._say(trouble, f"step {row.step}: {finding}", report, weights)
         return msgspec.structs.replace(row, finding=finding + weights, report=report)
