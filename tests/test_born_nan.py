@@ -95,6 +95,11 @@ ROWS = {
         "elements 1 and 2 of 4",
     ),
     "in the data": ("3, 4", "x[2, 1] = torch.nan", "y = x * w", "GS105", "row 2 of 3"),
+    # As torch transposes a weight, its columns would be called rows.
+    "float16, a weight": (
+        *("2, 4", "x[:, 1] = 300; v = w.detach().expand(3, 4).clone().requires_grad_()"),
+        *("y = torch.nn.functional.linear(x * w, v).float() * 1e4", "GS102", ""),
+    ),
     # Of all rows, or of one number, there is nothing to tell.
     "every row": ("3, 4", "x[:, 0] = 0", "y = torch.log(x * w)", "GS101", ""),
     "one number": ("3, 4", "x[2] = 0", "y = torch.log((x * w).prod())", "GS101", ""),
@@ -104,21 +109,15 @@ ROWS = {
 @pytest.mark.parametrize("case", ROWS)
 def test_the_rows_where_nan_is_born_are_told(case: str, session: Session) -> None:
     shape, spoil, then, rule, told = ROWS[case]
-    kind = f", dtype=torch.{case}" if "float" in case else ""
+    kind = ", dtype=torch.float16" if "float16" in case else ""
     program = IN_ROWS.format(kind=kind, shape=shape, spoil=spoil, then=then)
     first = session.look(program, "-q", command="doctor").findings[0]
     (line,) = [line for line in first.evidence if "NaN" in line or "infinite" in line][:1]
     assert first.rule == rule
     assert line.partition(", in ")[2] == told, first.evidence
-
-
-def test_the_rows_stand_above_the_tree(session: Session) -> None:
-    shape, spoil, then, *_ = ROWS["one root at 0"]
-    program = IN_ROWS.format(kind="", shape=shape, spoil=spoil, then=then)
-    done = session.cli("backward", str(session.write(program)))
-    assert "makes the first NaN or infinity in backward order, in row 5 of 6; every" in one_line(
-        done.out
-    )
+    if rule == "GS102":
+        done = session.cli("backward", str(session.write(program)))
+        assert f" in backward order{', in ' * bool(told)}{told}; " in one_line(done.out)
 
 
 def test_rows_are_not_told_of_an_operand_that_has_it_everywhere(session: Session) -> None:

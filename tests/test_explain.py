@@ -650,12 +650,12 @@ gone = (lost * 2).detach()
 longer_name = torch.ones(30, requires_grad=True)
 unused = torch.tensor(2.0, requires_grad=True)
 plain = torch.tensor([1.0, 2.0])
-index = torch.tensor([0, 1])
+index = torch.tensor([0, 1]); held = type("Held", (), {"null": torch.ones(1).requires_grad_()})
 cut = x.detach()
 with torch.no_grad():
     quiet = x * 2
 mid = x * plain
-y = (mid * cut).sum() + longer_name.sum()
+y = (mid * cut * held.null.data).sum() + longer_name.sum()
 y.backward()
 """
 
@@ -665,8 +665,9 @@ y.backward()
     [
         (["--leaf", "longer_nam"], ["no tensor called", "nearest first: longer_name"]),
         (["--leaf", "unuse"], ["no tensor called", "nearest first: unused"]),
-        (["--leaf", "lost"], ["lost gets no gradient", "gradscope doctor tells why"]),
-        (["--leaf", "unused"], ["unused gets no gradient", "gradscope doctor tells why"]),
+        (["--leaf", "lost"], ["lost gets no gradient", "`(lost * 2).detach()` (program.py:3)"]),
+        (["--leaf", "null"], ["no tensor called", "cut off at `held.null.data` (program.py:12)"]),
+        (["--leaf", "unused"], ["unused gets no gradient", "gradscope doctor"]),
         (["--leaf", "plain"], ["plain gets no gradient", "program.py:6"]),
         (["--leaf", "index"], ["torch.int64 tensors cannot carry gradients"]),
         (["--leaf", "cut"], ["cut gets no gradient", "detach cut it off", "program.py:8"]),

@@ -121,7 +121,7 @@ loss.backward()
 """
     listed = session.told(text, "backward --width 140 --format code").out
     lines = {row.split()[0]: row for row in listed.splitlines() if row[:2].strip().isdigit()}
-    assert "history cut: no grad program.py:4" in lines["8"]
+    assert "history cut: grad was off at program.py:4" in lines["8"]
     assert "history cut" not in lines["4"]
 
 

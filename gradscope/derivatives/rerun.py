@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradscope.autograd.elements import MemoryLeftAlone
-from gradscope.autograd.isolation import functions_on, grads_preserved, random_kept
+from gradscope.autograd.isolation import functions_off, functions_on, grads_preserved, random_kept
 from gradscope.filesystem import is_installed, is_standard
 
 FEW_WRITTEN = 64
@@ -106,9 +106,11 @@ class Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]
             # Of statistics that it writes an old operation does not say so.
             if taken.is_write or taken.name in _STATISTICS:
                 written = args[at] if at < len(args) else kwargs.get(taken.name)
-                for one in pytree.tree_leaves(written):
-                    if isinstance(one, torch.Tensor) and one.layout is torch.strided:
-                        self._keep(one)
+                # Where torch itself writes, in a backward, what we ask for the memory is heard.
+                with functions_off():
+                    for one in pytree.tree_leaves(written):
+                        if isinstance(one, torch.Tensor) and one.layout is torch.strided:
+                            self._keep(one)
         return func(*args, **kwargs)
 
     def _keep(self, tensor: torch.Tensor) -> None:

@@ -38,6 +38,7 @@ from gradscope.model.invariants import differences
 from gradscope.model.plain import RAGGED, TensorInfo
 from gradscope.model.plain import number as stored
 from gradscope.model.report import (
+    TURNS,
     Accumulation,
     BackwardPass,
     Edge,
@@ -391,8 +392,18 @@ def backward_pass(
 ) -> BackwardPass:
     """The finished pass, with the leaves' new gradients and nothing accumulated yet; ``error`` is
     what ended it, if anything did."""
+    gradients = list(edge_gradients.table.finish())
+    for edge, entry in zip(graph.edges, edge_gradients.edges, strict=True):
+        info, node = gradients[entry], graph.nodes[edge.target]
+        # Of a matrix that is transposed, as Linear does with its weight, the rows are columns.
+        if (
+            info.rows
+            and node.short_op in TURNS
+            and [len(one.shape) for one in node.outputs if one] == [2]
+        ):
+            gradients[entry] = msgspec.structs.replace(info, rows=None)
     flowed = BackwardPass(
-        gradients=edge_gradients.table.finish(),
+        gradients=tuple(gradients),
         edges=tuple(edge_gradients.edges),
         upstream=tuple(tuple(outputs) for outputs in edge_gradients.upstream),
         seeds=tuple(seeds),

@@ -8,6 +8,7 @@ Knows nothing of what is studied: each question is a room of its own, named by i
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,7 @@ from gradscope.model.request import Study
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
-from gradscope.words import count, either, listed, nearest, option
+from gradscope.words import count, either, listed, nearest, one_line, option
 
 
 @dataclass(frozen=True)
@@ -127,15 +128,18 @@ def _absent(live: LiveGraph, name: str, tensor: torch.Tensor | None) -> CaptureE
     graph = live.probe.graph
     if tensor is None:
         what = f"no tensor called {name} is on the way of the gradient"
-        return CaptureError(what, _instead(live, name))
+        cut = _cut_off(live, rf"(?<!\w){re.escape(name)}")
+        return CaptureError(what, cut + _instead(live, name))
     if not requires_grad(tensor):
         refused = without_history(tensor, name, live.recorder)
         what = refused.what.replace("carries no gradient history", "gets no gradient")
         return CaptureError(what, *refused.hints)
     root = next((root.label for root in graph.roots if root.label), "the root")
+    # With a dot before it, it would be an attribute, and another tensor.
+    line = _cut_off(live, rf"(?<![\w.]){re.escape(name)}")
     return CaptureError(
         f"{name} gets no gradient: backward from {root} does not come to it",
-        f"if {root} should depend on it, "
+        f"{line}if {root} should depend on it, "
         f"{either('gradscope doctor', 'record(doctor=True)')} tells why it does not; "
         f"leaves that get one: {leaves_of(graph)}",
     )
@@ -162,6 +166,18 @@ def _instead(live: LiveGraph, name: str) -> str:
     near = listed(nearest(name, names), MAX_LISTED)
     number = either("the number behind # in gradscope trace", "an id of its nodes")
     return f"tensors, nearest first: {near}" if near else f'name one by "#3", {number}'
+
+
+def _cut_off(live: LiveGraph, name: str) -> str:
+    """That history is cut off, for a sentence, by the line that names a tensor, with a pattern for
+    that; "" where none does."""
+    graph, sources, cuts = live.probe.graph, live.recorder.sources, live.recorder.events.cut_off
+    sites = (made.site for _, made in cuts.living() if made.site is not None)
+    walls = (graph.origins[one.origin] for one in graph.walls if one.origin is not None)
+    origins = list(dict.fromkeys([*walls, *map(sources.origin, sites)]))
+    word = re.compile(rf"{name}(?!\w)")
+    cut = next((one for one in origins if word.search(one.expression)), None)
+    return "" if cut is None else f"history is cut off at `{one_line(cut.expression)}` ({cut}); "
 
 
 def leaves_of(graph: Graph) -> str:

@@ -147,7 +147,6 @@ class MeasuredCall:
             flowed,
             number=self.number,
             origin=origin,
-            gradients=self.table.finish(),
             accumulations=accumulations,
         )
 

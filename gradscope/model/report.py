@@ -78,6 +78,10 @@ def around(calls: Sequence[ModuleCall], number: int | None) -> Iterator[int]:
         number = calls[number].parent
 
 
+TURNS = frozenset({"T", "Transpose", "Permute"})
+"""Operations whose gradient has the same elements as what arrives, in another order."""
+
+
 class Node(Struct, frozen=True):
     """A node of the graph that backward walks.
 
@@ -159,12 +163,18 @@ class Root(Struct, frozen=True):
 
 class Wall(Struct, frozen=True):
     """Where gradients end: the call that made a node took a value that was computed from tensors
-    with a history, and itself has none.  ``function`` cut it (``detach``), or a mode, ``no grad``.
+    with a history, and itself has none.  ``function`` cut it (``detach``), or a mode, ``no grad``,
+    that some other line may have set.
     """
 
     node: NodeId
     function: str
     origin: OriginId | None = None
+
+    @property
+    def is_by_mode(self) -> bool:
+        """Whether a mode cut it."""
+        return self.function == "no grad"
 
 
 class Graph(Struct, frozen=True):

@@ -12,14 +12,11 @@ from itertools import accumulate, pairwise
 
 import msgspec
 
-from gradscope.model.report import Graph
+from gradscope.model.report import TURNS, Graph
 from gradscope.simplify.view import Item, Link, TwoSides, View
 
-TURNS = frozenset({"T", "Transpose", "Permute"})
-"""Operations whose gradient has the same elements as what arrives, in another order."""
-
 VIEWS = TURNS | {"View", "UnsafeView", "ReshapeAlias", "Alias", "Squeeze", "Unsqueeze", "Clone"}
-"""And those whose gradient has the same elements in any shape."""
+"""Operations whose gradient has the same elements as what arrives, in any shape."""
 
 FEWEST_NODES = 60
 """Of a smaller graph every view is seen by itself."""

@@ -208,6 +208,8 @@ Values = Mapping[TapeSlot, torch.Tensor]
 
 HOOKS = "run without the program's hooks: its own graph would have run them a second time"
 
+BEHIND = "behind a call that is meant, random or not checked"
+
 KEPT = "the calls were repeated: a second pass through the program's own graph would use up its ctx"
 
 
@@ -314,6 +316,9 @@ class CheckedLeaves:
 
     def _compared(self, half_readers: Collection[str]) -> Checks:
         placed, whole, reasons = self._placed, self._whole, []
+        leaves = list(whole.slots)
+        if not leaves:
+            raise Unrepeatable(f"every leaf is {BEHIND}")
         if self._gradients is None:
             # Those of the calls made again, which no hook sees.
             reasons.append(HOOKS if placed.has_hooks else KEPT)
@@ -322,7 +327,6 @@ class CheckedLeaves:
             pairs = enumerate(self._gradients)
             own = {at: dense_of(one) for at, one in pairs if one is not None}
         whole.know(own)
-        leaves = list(whole.slots)
         made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
         work = sum(math.prod(tensor.shape) for tensor in made)
         self._half_read = {
@@ -334,11 +338,9 @@ class CheckedLeaves:
         }
         found = tuple(self._checks(leaves, work))
         missing = len(placed.graph.leaves) - len(leaves)
-        which = "one leaf is" if missing == 1 else f"{missing} leaves are"
-        if not leaves:
-            which = "every leaf is"
         if missing:
-            reasons.append(f"{which} behind a call that was not compared")
+            which = "one leaf is" if missing == 1 else f"{missing} leaves are"
+            reasons.append(f"{which} {BEHIND}")
         return Checks(leaves=found, reason="; ".join(reasons))
 
     def _checks(self, leaves: Sequence[int], work: int) -> Iterator[LeafCheck]:

@@ -192,17 +192,18 @@ class _CheckWriter(GraphAnswer):
             many = count(checks.covered, "node")
             remarks.append(f"{many} made by a backward pass: only the whole program covers them")
         if checks.leaves and self.graph.walls:
-            remarks.append(f"held fixed, as backward does: {listed(self._cuts())}")
+            remarks.append(f"held fixed, as backward does: {listed(dict.fromkeys(self._cuts()))}")
         if remarks:
             yield ""
         for remark in remarks:
             yield from self.wrapped(remark, "dim")
 
     def _cuts(self) -> Iterator[str]:
-        """``what data cuts at train.py:34``, each line once."""
-        for function, at in dict.fromkeys((one.function, one.origin) for one in self.graph.walls):
-            place = self.place(at)
-            yield f"what {visible(function)} cuts{f' at {place}' if place else ''}"
+        """``what data cuts at train.py:34``, or what was made there without history."""
+        for wall in self.graph.walls:
+            cuts = "is made with grad off" if wall.is_by_mode else f"{visible(wall.function)} cuts"
+            place = self.place(wall.origin)
+            yield f"what {cuts}{f' at {place}' if place else ''}"
 
 
 render = _CheckWriter.render

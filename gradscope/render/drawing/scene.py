@@ -109,7 +109,8 @@ class Scene:
         found: dict[int, list[str]] = {}
         for wall in self.graph.walls:
             place = self.place(wall.origin)
-            found.setdefault(wall.node, []).append(f"{visible(wall.function)} {place}".rstrip())
+            words = "grad was off at" if wall.is_by_mode and place else visible(wall.function)
+            found.setdefault(wall.node, []).append(f"{words} {place}".rstrip())
         return found
 
     def cut(self, nodes: Iterable[int]) -> str:

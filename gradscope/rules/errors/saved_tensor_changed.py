@@ -91,8 +91,8 @@ def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Finding
         earlier = facts.expression(older.origin) or "an earlier step"
         return facts.finding(
             "error",
-            f"What {earlier} gave is from before {what}, which changed {own or 'a tensor'} that its "
-            "graph had saved for backward.",
+            f"What {earlier} gave is from before {what}, which changed {own or 'a tensor'} that "
+            "its graph had saved for backward.",
             first.node,
             location=facts.location(older.origin) or facts.location(origin),
             evidence=(evidence[0], f"{evidence[1]}{facts.at(origin)}"),
