@@ -54,6 +54,10 @@ _ANY_OTHER = 700
 TABLE = '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0"{}>{}</TABLE>'
 
 
+_MARGIN = 3
+"""Points of a ground around a text."""
+
+
 class Piece(NamedTuple):
     """Something in a line, with the room it takes in points."""
 
@@ -78,20 +82,24 @@ def _width(letter: str, table: tuple[int, ...]) -> int:
     return _OTHERS.get(letter, 500 * cells(letter) if cells(letter) != 1 else _ANY_OTHER)
 
 
-def text(words: str, color: str = INK, size: int = 12, bold: bool = False) -> Line:
-    """Foreign text in one style.  Blanks at its ends are gaps before and after it: a browser would
-    leave them out, and stretch the rest into their room."""
+def text(
+    words: str, color: str = INK, size: int = 12, bold: bool = False, ground: str = ""
+) -> Line:
+    """Foreign text in one style, on a ground of this colour if any.  Blanks at its ends are gaps
+    before and after it: a browser would leave them out, and stretch the rest into their room."""
     shown = visible(shorten(words, LONGEST_TEXT, "…"))
     body = shown.strip(" ")
     before, rest, after = shown.partition(body) if body else (shown, "", "")
     gaps = [[block(1, _room(blanks, size, bold))] if blanks else [] for blanks in (before, after)]
     if not rest:
         return gaps[0]  # Graphviz refuses a font that is around nothing
-    room = _room(rest, size, bold)
+    room = _room(rest, size, bold) + (2 * _MARGIN if ground else 0)
     written = f"<B>{markup(rest)}</B>" if bold else markup(rest)
     font = f'<FONT COLOR="{color}" POINT-SIZE="{size}">{written}</FONT>'
-    cell = f'<TD ALIGN="LEFT" WIDTH="{room}">{font}</TD>'
-    return [*gaps[0], Piece(cell, room, math.ceil(size * 1.3)), *gaps[1]]
+    fill = f' BGCOLOR="{ground}" CELLPADDING="{_MARGIN}"' if ground else ""
+    cell = f'<TD ALIGN="LEFT" WIDTH="{room}"{fill}>{font}</TD>'
+    height = math.ceil(size * 1.3) + (2 * _MARGIN if ground else 0)
+    return [*gaps[0], Piece(cell, room, height), *gaps[1]]
 
 
 def _room(words: str, size: float, bold: bool) -> int:

@@ -241,7 +241,7 @@ class Labels:
         head += text(self.scene.never_called(template), INK, 10)
         if spot := self.marks.of_frame(template):
             words = f"  {BADGES[spot.severity]} {spot.words}"
-            head += text(words, BADGE_INKS[spot.severity], bold=True)
+            head += text(words, "white", bold=True, ground=BADGE_INKS[spot.severity])
         return box([head, *self._strip(self.scene.rounds(template))], left=True)
 
     def _meeting(self, item: Item) -> list[Line]:
@@ -314,7 +314,8 @@ class Labels:
         words = spot.words if spot else next(rules, "")
         if severity == "information" and not words and item.kind == "repeat":
             words = self.scene.never_called(item).removeprefix(" · ")
-        return text(f"{BADGES[severity]} {words}  ", BADGE_INKS[severity], bold=True)
+        ground = BADGE_INKS[severity]
+        return text(f"{BADGES[severity]} {words}".strip() + "  ", "white", bold=True, ground=ground)
 
     def _size(self, info: GradientInfo | None) -> str:
         if info is None:

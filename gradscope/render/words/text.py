@@ -45,7 +45,7 @@ BADGES: dict[Severity, str] = {"error": "✖", "warning": "▲", "information": 
 INKS: dict[Severity, str] = {
     "error": "bold #d0327a",
     "warning": "bold #b45309",
-    "information": "bold #0b5370",
+    "information": "bold #1f86b3",
 }
 
 
