@@ -387,6 +387,11 @@ def hooked_modules(
     return {node: met[place] for node, place in behind.items() if place in met}
 
 
+def _is_transposed(node: Node) -> bool:
+    shapes = [len(one.shape) for one in node.outputs if one]
+    return node.short_op in TURNS and shapes == [2]
+
+
 def backward_pass(
     edge_gradients: EdgeGradients, graph: Graph, seeds: Sequence[int], error: str
 ) -> BackwardPass:
@@ -394,14 +399,9 @@ def backward_pass(
     what ended it, if anything did."""
     gradients = list(edge_gradients.table.finish())
     for edge, entry in zip(graph.edges, edge_gradients.edges, strict=True):
-        info, node = gradients[entry], graph.nodes[edge.target]
         # Of a matrix that is transposed, as Linear does with its weight, the rows are columns.
-        if (
-            info.rows
-            and node.short_op in TURNS
-            and [len(one.shape) for one in node.outputs if one] == [2]
-        ):
-            gradients[entry] = msgspec.structs.replace(info, rows=None)
+        if gradients[entry].rows and _is_transposed(graph.nodes[edge.target]):
+            gradients[entry] = msgspec.structs.replace(gradients[entry], rows=None)
     flowed = BackwardPass(
         gradients=tuple(gradients),
         edges=tuple(edge_gradients.edges),
