@@ -67,10 +67,12 @@ def _counted(what: What, many: int) -> str:
 
 
 def _which(found: Comparison, what: What) -> str:
-    """`` (self.norm(x) ×12)``: what most differences of this kind are of, as far as lines of the
-    program made it."""
-    places = (one.a or one.b for one in found.changes if one.what == what)
+    """`` (self.norm(x) ×12, 24 leaves)``: what most differences of this kind are of, as far as
+    lines of the program made it, and how many are leaves."""
+    places = [one.a or one.b for one in found.changes if one.what == what]
     known = (one.expression for one in places if one is not None and one.file)
     many = Counter(visible(one_line(shorten(text, LONGEST, "…"))) for text in known)
     names = [f"{text} ×{times:,}" if times > 1 else text for text, times in many.most_common()]
-    return f" ({listed(names, 1)})" if names else ""
+    leaves = sum(one is not None and one.op == "AccumulateGrad" for one in places)
+    told = ", ".join(filter(None, (listed(names, 1), count(leaves, "leaf") if leaves else "")))
+    return f" ({told})" if told else ""
