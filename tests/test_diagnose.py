@@ -471,22 +471,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         learners=(held("G.w", (B, B)), learner("D.w", in_optimizer=False, reached=True, made=A)),
         optimizers=(B, B),
     ),
-    "in no optimizer, made later, and set by the program": see(
-        "GS307 information 7",
-        learners=(
-            held("a.w", (B,)),
-            learner("b.w", in_optimizer=False, reached=True, made=A, late=True, changed=True),
-        ),
-        optimizers=(B,),
-    ),
-    "in no optimizer, and stepped by hand": see(
-        "",
-        learners=(
-            held("a.w", (B,)),
-            learner("b.w", in_optimizer=False, reached=True, made=A, changed=True, read=True),
-        ),
-        optimizers=(B,),
-    ),
     "in no optimizer, and made later": see(
         "GS307 warning 8",
         learners=(

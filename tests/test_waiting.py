@@ -13,7 +13,10 @@ IN_MAIN = (
     HEAD + "def main():\n    (x * x).sum().backward()\nif __name__ == '__main__':\n    main()\n"
 )
 FIT = "def fit(loss):\n    loss.backward()\n"
-INSTALLED = HEAD + f"exec(compile({FIT!r}, '/site-packages/zoo.py', 'exec'))\nfit((x * x).sum())\n"
+INSTALLED = (
+    HEAD
+    + f"exec(compile({FIT!r}, '/site-packages/lightning/fit.py', 'exec'))\nfit((x * x).sum())\n"
+)
 INSTALLED += "fit((x * 3).sum())\nprint('')\n"
 
 # ---------------------------------------------------------------------- stopped

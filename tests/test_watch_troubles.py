@@ -51,13 +51,9 @@ TOLD = {
     "far below the median is nothing": ([*ONES, 0.001], {}),
     "the median, and not the mean": ([*ONES, *[9.0] * 9, 10.5], {19: "the norm of a"}),
     "the last hundred count": ([*ONES, *[5.0] * 100, 11.0], {}),
-    "zero in ten rows": (
-        [*ONES, *[0.0] * 12],
-        {19: "for 10 rows on end the gradient of a is zero"},
-    ),
-    "zero in nine, as a hinge": ([*ONES, *[0.0] * 9, 1.0], {}),
-    "zero after nine": ([*ONES[1:], *[0.0] * 12], {}),
-    "zero before": ([*ONES, 0.0, *ONES, *[0.0] * 12], {}),
+    "zero after ten that were not": ([*ONES, 0.0], {10: "the gradient of a has become zero"}),
+    "zero after nine": ([*ONES[1:], 0.0], {}),
+    "zero before": ([*ONES, 0.0, *ONES, *ONES, 0.0], {10: "the gradient of a has become zero"}),
     "a part that is mostly not used": ([0.0] * 10 + [5.0], {}),
     "not finite, at once": ([NAN], {0: "the gradient of a is not finite"}),
     "infinite": ([1.0, math.inf], {1: "the gradient of a is not finite"}),
@@ -81,8 +77,8 @@ def test_what_counts_as_trouble(case: str, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_what_no_rule_explains_is_told_in_a_sentence() -> None:
-    told = [row.finding for row in fed([*ONES, *[0.0] * 12], keep=1)]
-    assert told == [*[""] * 21, "it is still so, and no rule names a cause"]
+    told = [row.finding for row in fed([*ONES, *[0.0] * 3], keep=1)]
+    assert told == [*[""] * 12, "it is still so, and no rule names a cause"]
 
 
 def test_several_parts_are_told_together() -> None:

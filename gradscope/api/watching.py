@@ -132,7 +132,7 @@ def watch(
     model and for each of its parts.  A step is over when each optimizer of the model has made its
     own.
 
-    Where a gradient is not finite, stays zero, or is ten times as large as before, the doctor
+    Where a gradient is not finite, becomes zero, or is ten times as large as before, the doctor
     watches all that comes until the next backward call has been made.  What it finds is told on
     stderr and in the row of that call; its report is kept beside the log.
 

@@ -38,6 +38,7 @@ from gradscope.ranks import Job
 from gradscope.ranks.member import Member
 from gradscope.render.output import STDOUT, settled
 from gradscope.target import Program, Target, parse_target
+from gradscope.words import without_environment
 
 if TYPE_CHECKING:
     from gradscope.model.request import Study
@@ -225,7 +226,7 @@ def _tell_stop(outcome: Outcome, output: Output) -> None:
     stop = outcome.stopped
     if stop is not None:
         following = f", --call {stop.call + 1} looks at the next" if stop.is_repeated else ""
-        place = f"backward call {stop.call} ({stop.file}:{stop.line})"
+        place = f"backward call {stop.call} ({without_environment(stop.file)}:{stop.line})"
         output.remark(f"stopped at {place}; --run-on lets it go on{following}")
 
 

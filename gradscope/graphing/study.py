@@ -136,7 +136,7 @@ def _absent(live: LiveGraph, name: str, tensor: torch.Tensor | None) -> CaptureE
         return CaptureError(what, *refused.hints)
     root = next((root.label for root in graph.roots if root.label), "the root")
     # With a dot before it, it would be an attribute, and another tensor.
-    line = _cut_off(live, rf"(?<![\w.]){re.escape(name)}")
+    line = _cut_off(live, rf"(?<![\w.]){re.escape(name)}", or_only=True)
     return CaptureError(
         f"{name} gets no gradient: backward from {root} does not come to it",
         f"{line}if {root} should depend on it, "
@@ -168,15 +168,16 @@ def _instead(live: LiveGraph, name: str) -> str:
     return f"tensors, nearest first: {near}" if near else f'name one by "#3", {number}'
 
 
-def _cut_off(live: LiveGraph, name: str) -> str:
+def _cut_off(live: LiveGraph, name: str, or_only: bool = False) -> str:
     """That history is cut off, for a sentence, by the line that names a tensor, with a pattern for
-    that; "" where none does."""
+    that, or by the only one that cuts anything, if that is to be told; "" where none does."""
     graph, sources, cuts = live.probe.graph, live.recorder.sources, live.recorder.events.cut_off
     sites = (made.site for _, made in cuts.living() if made.site is not None)
     walls = (graph.origins[one.origin] for one in graph.walls if one.origin is not None)
     origins = list(dict.fromkeys([*walls, *map(sources.origin, sites)]))
     word = re.compile(rf"{name}(?!\w)")
-    cut = next((one for one in origins if word.search(one.expression)), None)
+    naming = (one for one in origins if word.search(one.expression))
+    cut = next(naming, origins[0] if or_only and len(origins) == 1 else None)
     return "" if cut is None else f"history is cut off at `{one_line(cut.expression)}` ({cut}); "
 
 

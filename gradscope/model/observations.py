@@ -110,8 +110,9 @@ class TrackedParameter(Record):
     other one. ``size`` is the 2-norm of its values at the end, where other ranks have it as well.
     ``lazy``: its module has seen no input, and it has no shape. ``derived``: a derivative was taken
     of what it went into, which is to be differentiated itself. ``kept``: backward calls brought it
-    gradients again and again, and the program does nothing with them. ``read``: the program has
-    read its gradient. ``changed``: its numbers changed from one call that reached it to the next.
+    gradients again and again, and the program does nothing with them. ``written``: it was
+    written to between two calls that reached it. ``alive``: some call brought it a gradient that
+    was not 0.
     """
 
     name: str = ""
@@ -143,8 +144,8 @@ class TrackedParameter(Record):
     lazy: bool = False
     derived: bool = False
     kept: bool = False
-    read: bool = False
-    changed: bool = False
+    written: bool = False
+    alive: bool = False
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint"]

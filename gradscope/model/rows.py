@@ -114,8 +114,8 @@ class Row(RankRow, frozen=True, omit_defaults=True, kw_only=True):
     process of a job saw, or of many the oddest, and ``silent`` how many have told nothing of this
     call.
     ``terms`` are those of the loss of its last call, where they were asked for and are several.
-    ``trouble`` says what the row shows, where that is new: a gradient that is not finite, or
-    stays zero, or a norm out of its history.  ``finding`` is what a full look at the call found,
+    ``trouble`` says what the row shows, where that is new: a gradient that is not finite, or has
+    become zero, or a norm out of its history.  ``finding`` is what a full look at the call found,
     and ``report`` the name of the file beside the log that has all of it.
     """
 

@@ -8,6 +8,7 @@ expressions.
 from __future__ import annotations
 
 import dis
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
@@ -15,7 +16,7 @@ from types import CodeType, FrameType
 import torch
 import typing_extensions
 
-from gradscope.filesystem import is_installed, is_standard
+from gradscope.filesystem import is_standard
 from gradscope.recording.source import Site
 
 _FOREIGN_FILES = (
@@ -30,6 +31,11 @@ _COMPILED = ("__compiled_fn_", "__resume_at_", "torch_dynamo_resume_in_")
 positions of its instructions say little."""
 _DERIVATIVE_TESTS = str(Path(torch.__file__).parent / "autograd" / "gradcheck.py")
 """Torch's own ``gradcheck`` and ``gradgradcheck``."""
+_TRAINERS = re.compile(
+    r"[/\\](site|dist)-packages[/\\](lightning|pytorch_lightning|lightning_fabric|accelerate|"
+    r"transformers|ignite|fastai)[/\\]"
+)
+"""Files of packages that call backward for a program."""
 _FOREIGN_FUNCTIONS = ("__torch_function__", "__torch_dispatch__")
 """A user's own mode or tensor subclass; what it passes on was called from further out."""
 
@@ -150,10 +156,10 @@ class Places:
         return self.site(self.number_around(frame))
 
     def number_of_call(self, frame: FrameType) -> int:
-        """The number of the place of a backward call that a frame of the program makes.  Where an
-        installed trainer makes it, that is where the program called the trainer, if it has any code
-        that is not installed: two networks have two such lines, and one in the trainer."""
-        own = (one for one in frames_from(frame, self) if not is_installed(one.f_code.co_filename))
+        """The number of the place of a backward call that a frame of the program makes; where a
+        trainer makes it that has one such line for all, where that was called."""
+        frames = frames_from(frame, self)
+        own = (one for one in frames if not _TRAINERS.search(one.f_code.co_filename))
         return self.number(next(own, frame))
 
     def site_of_call(self, frame: FrameType) -> Site | None:

@@ -28,8 +28,7 @@ HISTORY = 100
 """Norms of each part that are remembered, those of its last rows."""
 
 LEAST = 10
-"""Norms of a part that are known before it is judged by them, for they move in the first rows; so
-many rows in succession it has to be zero, for a hinge is so in a batch or two."""
+"""Norms of a part that are known before it is judged by them: they move in the first rows."""
 
 JUMP = 10.0
 """A norm of more than so many times the median of those that are remembered is a jump."""
@@ -71,8 +70,9 @@ class Troubles:
             known = self._histories.get(name, deque())
             limit = _limit(part, known)
             kind = _kind(part, limit)
-            # Of a loss of 0 nobody expects a gradient.
-            is_fall = kind != "zero" or (_stays_zero(known) and row.loss != 0)
+            # A part that was zero before, such as one that is not always used, falls to nothing; of
+            # a loss of 0 nobody expects a gradient.
+            is_fall = kind != "zero" or (len(known) >= LEAST and 0 not in known and row.loss != 0)
             if kind and is_fall and not (kind == "nonfinite" and _is_left_out(row)):
                 found.setdefault(kind, {})[name] = limit
         new = [kind for kind in found if self._rows_without.get(kind, QUIET) >= QUIET]
@@ -141,14 +141,6 @@ def _kind(part: ModuleRow, limit: float) -> str:
     return "jump" if part.norm is not None and part.norm > limit else ""
 
 
-def _stays_zero(known: deque[float]) -> bool:
-    """Whether zero is now the last of so many in succession, and the part was never zero before, as
-    one is that is not always used."""
-    norms = list(known)
-    before, last = norms[: 1 - LEAST], norms[1 - LEAST :]
-    return len(before) >= LEAST and 0 not in before and not any(last)
-
-
 def _is_left_out(row: Row) -> bool:
     """Whether a GradScaler has left the step out, or may do so yet: that is a part of any training
     with one, as long as its scale is not below 1."""
@@ -172,7 +164,7 @@ def _words(kind: str, limits: Mapping[str, float], row: Row) -> str:
     others = f" (and {then}{len(limits) - 1} other parts)" if len(limits) > 1 else ""
     told = {
         "nonfinite": f"the gradient of {first} is not finite",
-        "zero": f"for {LEAST} rows on end the gradient of {first} is zero",
+        "zero": f"the gradient of {first} has become zero",
         "jump": f"the norm of {first}{more}",
     }
     return told[kind] + others.replace("1 other parts", "1 other part") + end

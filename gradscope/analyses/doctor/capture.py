@@ -267,6 +267,11 @@ class Capture(MeasuredCall):
         found = (table[entry].norm for _, entry in self.leaf_entries())
         return [float(norm) for norm in found if norm is not None]
 
+    def moved(self) -> list[torch.Tensor]:
+        """The leaves that the call brought a gradient which is not 0."""
+        table = self.table.finish()
+        return [leaf for leaf, entry in self.leaf_entries() if table[entry].norm]
+
     def reached(self) -> list[torch.Tensor]:
         """The leaves that the call brought a gradient."""
         return [leaf for leaf, entry in self.leaf_entries() if entry not in (NONE, NOT_REACHED)]

@@ -95,6 +95,7 @@ class StepTracker:
         optimizers.spoiling.note_call(self._log.calls, not isinstance(whole, str))
         reached = made.reached()
         leaves.note_reached(reached)
+        leaves.note_moved(made.moved())
         if made.call.accumulates:
             optimizers.order.backward(ids_of(reached))
             if made.is_full:

@@ -72,8 +72,8 @@ class KnownLeaf(TrackedParameter, eq=False, gc=True):
     (``Linear.weight``), in these ``constructors``, each with its place.  ``age`` is how many
     optimizers there had been.
 
-    It is ``inner`` to a custom Function.  ``holders`` are the places that made optimizers which
-    took it, and ``optimizer`` is one of them, of several one that steps.
+    It is ``inner`` to a custom Function; its gradient was ``read``.  ``holders`` are the places
+    that made optimizers which took it, and ``optimizer`` is one of them, of several one that steps.
 
     As a backward call left it: its ``version``, -1 before any, and by id what it held in ``.grad``;
     ``mixed``: that was a gradient which had been used, and a new one.  Of the steps of optimizers:
@@ -86,6 +86,7 @@ class KnownLeaf(TrackedParameter, eq=False, gc=True):
     constructors: tuple[tuple[int, int], ...] = ()
     age: int = -1
     inner: bool = False
+    read: bool = False
     holders: tuple[int, ...] = ()
     optimizer: KnownOptimizer | None = None
     version: int = -1
@@ -359,6 +360,12 @@ class Leaves:
                 known.reached, known.once = True, not known.reached
                 if known.copied is not None:
                     known.copied.feeds_graph = True
+
+    def note_moved(self, leaves: Sequence[torch.Tensor]) -> None:
+        """A backward call has brought these, which it reached, a gradient that is not 0."""
+        for known in self._known.get_all(leaves):
+            if known is not None:
+                known.alive = True
 
     def note_filled(self) -> None:
         """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint

@@ -48,7 +48,7 @@ class Accumulating:
             # Written out for the versions, which nearly all steps change.
             is_changed = leaf._version != known.version or _is_changed(leaf, known, edited)
             if is_changed:
-                known.changed = True
+                known.written = True
             else:
                 unchanged.append(leaf)
             gradient = leaf.grad

@@ -97,9 +97,10 @@ def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Finding
             location=facts.location(older.origin) or facts.location(origin),
             evidence=(evidence[0], f"{evidence[1]}{facts.at(origin)}"),
             fails=True,
-            why="Backward goes through the graph of an earlier step once more, and torch refuses "
-            "to go on with other numbers than it saved there.",
-            remedy="Detach what is carried over to the next step: `state = state.detach()`.",
+            why="Backward goes through a graph from before that step, and torch refuses to go on "
+            "with other numbers than it saved there.",
+            remedy="Detach what is carried over from one step to the next, `state = "
+            "state.detach()`; where all is of one step, step after its last backward call.",
         )
     return facts.finding(
         "error",

@@ -22,9 +22,8 @@ Then the finding is at the line that makes the optimizer, or that calls what mak
 evidence names the layer. What is in a plain list is told where it is made. One list, line or
 reason is one finding.
 
-What the program changes between calls is information, and that it is so is said: a target network
-that copies or averages another one. Where it reads the gradient as well, it makes steps by hand,
-and there is no finding.
+That it never changes is said only of what the program neither writes to nor reads the gradient of:
+a target network follows another one, and what is stepped by hand needs no optimizer.
 
 ## A program that has it, healed
 
@@ -70,7 +69,7 @@ from collections.abc import Iterable
 from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.left_out import Evidence, evidence
-from gradscope.rules.questions.optimizers import copies, grouped, named, one_cause
+from gradscope.rules.questions.optimizers import copies, named, one_cause
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
@@ -97,11 +96,6 @@ class NotInOptimizer(Rule):
             and (item.requires_grad and item.reached and item.in_optimizer is False)
             and not any(facts.same_line(item.made, one) for one in remade)
         ]
-        # What the program steps by hand it has a use for.
-        led = [item for item in left if item.changed and not item.read]
-        if led:
-            yield _led(facts, led)
-        left = [item for item in left if not item.changed]
         among = one_cause(facts, left, lambda item: item.requires_grad, lambda item: item.made)
         told: dict[object, tuple[list[str], list[TrackedParameter], Evidence | None]] = {}
         for number, (paths, group) in enumerate(among):
@@ -113,23 +107,6 @@ class NotInOptimizer(Rule):
             known[1].extend(group)
         for paths, group, meant in told.values():
             yield _left_out(facts, paths, group, meant)
-
-
-def _led(facts: Facts, led: list[TrackedParameter]) -> FindingDraft:
-    """The finding about parameters that the program changes by something else than gradients."""
-    paths = [path for path, _ in grouped(facts, led)]
-    path = listed(paths, 3)
-    return facts.finding(
-        "information",
-        f"{path} {'gets' if len(paths) == 1 else 'get'} gradients that no optimizer uses, and the "
-        f"program sets {'its' if len(paths) == 1 else 'their'} numbers in another way.",
-        location=facts.location(led[0].made),
-        subject=path,
-        evidence=(named(led), "changed between backward calls; their .grad was not read"),
-        why="A network that follows another one, as a target or an average, needs no gradient: it "
-        "is computed for nothing.",
-        remedy="Call it under torch.no_grad(), or requires_grad_(False) on its parameters.",
-    )
 
 
 def _left_out(
@@ -151,16 +128,21 @@ def _left_out(
         seen, remedy = [meant.words, *([f"made at {made}"] if made else [])], meant.remedy
     elif stale:
         seen = ["the optimizer holds parameters that are no longer used"]
+    # What the program writes to may be stepped by hand, or follow another network.
+    is_written = any(item.written for item in group)
+    is_still = not is_written and not any(item.handled or item.loaded for item in group)
+    end = f", so {they} never {changes}" if is_still else ""
+    seen += ["written to between backward calls"] if is_written else []
     return facts.finding(
         "warning" if loose or stale or meant else "information",
-        f"{path} {get} gradients, but no optimizer holds {it}, so {they} never {changes}.",
+        f"{path} {get} gradients, but no optimizer holds {it}{end}.",
         location=(facts.location(meant.place) if meant else None) or own,
         subject=path,
         evidence=(named(group), *seen),
         why="What is kept in a plain list, dict or tensor is unknown to parameters()."
         if loose
         else "The optimizer was made without it, or before it was put in its place.",
-        remedy=remedy,
+        remedy=f"{remedy}{'' if is_still else _BY_ITSELF}",
     )
 
 
@@ -171,6 +153,11 @@ _REGISTER = (
 _COMPLETE = (
     "Make the optimizer after the model is complete, from the parameters of all its parts; or call "
     "requires_grad_(False) on what is meant to stay as it is."
+)
+
+_BY_ITSELF = (
+    " What the program steps by hand, or what follows another network (a target, an average), may "
+    "stay out: then nothing is wrong."
 )
 
 

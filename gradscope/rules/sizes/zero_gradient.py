@@ -10,11 +10,11 @@ nearest-neighbour sampling, a product of zeros. Or, in float16, what it received
 below 6e-5 an element (for a mean: below 6e-8 after the division). Or, whatever the operation, all
 leaves get zeros though the loss is not 0.
 
-Or a weight gets gradients from several uses, none of them zero, and their sum is exactly zero: as
-of a ratio or a difference of something and itself, made twice of the same numbers. The finding is
-where these ways part. Not told are other gradients that cancel, exactly or up to rounding, as below
-a normalisation that leaves nothing to learn: of one number, or of a sum over what a softmax, a
-batch or a layer norm gives.
+Or a weight gets gradients from several uses, none of them zero, and their sum is exactly zero, in
+every call that was watched: as of a ratio or a difference of something and itself, made twice of
+the same numbers. The finding is where these ways part. Not told are other gradients that cancel,
+exactly or up to rounding, as below a normalisation that leaves nothing to learn: of one number, or
+of a sum over what a softmax, a batch or a layer norm gives.
 
 A margin that every sample keeps is left alone, as is a loss of exactly 0, and what is zero where
 the loss is NaN.
@@ -58,7 +58,10 @@ class ZeroGradient(Rule):
             silencing = next((node for node in nodes if silenced(facts, node)), None)
             if silencing is not None:
                 yield _stop(facts, silencing, known[silencing], nodes)
-        cancelled = [leaf for leaf in facts.leaf_names if _cancels(facts, leaf)]
+        # In one call two may be alike by chance, as a pair that is compared.
+        dead = {one.leaf for one in facts.seen.learners if not one.alive}
+        nodes_of_dead = [leaf.node for at, leaf in enumerate(facts.graph.leaves) if at in dead]
+        cancelled = [leaf for leaf in nodes_of_dead if _cancels(facts, leaf)]
         # A bias alone may cancel by nature, as in the difference of two scores.
         if any(_dimensions(facts, leaf) > 1 for leaf in cancelled):
             yield _cancelled(facts, cancelled)
@@ -92,7 +95,8 @@ def _cancelled(facts: Facts, leaves: list[int]) -> FindingDraft:
         evidence=(
             f"{facts.leaf_names[weight]}: {count(len(edges), 'gradient')} of {norms} (2-norm) "
             "arrive, and together they are 0",
-            f"nothing but zeros for {count(len(names), 'leaf')}: {listed(names)}",
+            f"nothing but zeros for {count(len(names), 'leaf')}: {listed(names)}; so in "
+            f"{count(facts.seen.calls, 'backward call')}",
         ),
         why="What one brings another takes away, as where something is divided by itself, or taken "
         "from itself.",
