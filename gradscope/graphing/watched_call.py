@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from functools import cached_property
 from types import FrameType
 from typing import Any
 
@@ -60,6 +61,11 @@ class MeasuredCall:
         self._shards: dict[int, torch.Tensor] = {}
         if gradients is not None:
             self.follow(gradients)
+
+    @cached_property
+    def place(self) -> int:
+        """The number of the place that makes the call."""
+        return self.recorder.places.number_of_call(self.call.frame)
 
     def follow(self, gradients: EdgeGradients) -> None:
         """Learn what collects the gradients."""

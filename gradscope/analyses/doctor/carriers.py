@@ -191,14 +191,13 @@ class StaleParts:
         # Each thread counts for itself: between two of them a number says nothing of age.
         if any(numbers[source] < numbers[target] for source, _, target, _ in inner):
             return
-        place = self._recorder.places.number_of_call(made.call.frame)
         for step in self._order.last_steps.values():
             seam = next(
                 (to for at, _, to, _ in inner if numbers[to] < step.sequence <= numbers[at]), None
             )
             if seam is not None and (changed := _changed(made.walked, numbers, step)):
                 carried = self._carrier(made, seam, numbers, step)
-                self._order.odd.tell("stale part", carried, changed, other=place)
+                self._order.odd.tell("stale part", carried, changed, other=made.place)
 
     def _carrier(self, made: MeasuredCall, seam: int, numbers: list[int], step: MadeStep) -> int:
         """The place that stores what carries the part over, or else made it."""

@@ -141,9 +141,8 @@ class CaseKeeper:
         held = (one for one in made.leaves if listener.leaves.get(one).optimizer is not None)
         if words is None or not self._bad.wait(held):
             return None
-        place = listener.recorder.places.number_of_call(made.call.frame)
         return _WaitingCase(
-            case, words, place, made.number, self._backwards, self.case, self._accumulates
+            case, words, made.place, made.number, self._backwards, self.case, self._accumulates
         )
 
     @property
@@ -239,10 +238,9 @@ class CaseKeeper:
 
     def _is_new(self, made: Capture) -> bool:
         """Whether it is the first call of its line: a program may train two networks."""
-        place = self._listener.recorder.places.number_of_call(made.call.frame)
-        if place in self._places or len(self._places) == MOST_PLACES:
+        if made.place in self._places or len(self._places) == MOST_PLACES:
             return False
-        self._places.add(place)
+        self._places.add(made.place)
         return True
 
     def _is_graver(self, report: Report) -> bool:

@@ -280,12 +280,11 @@ class Doctor:
 
             raiser = raiser_of(made.failure, made, listener)
             self._builder.failed(made.failure, made.call.frame, raiser)
-        place = listener.recorder.places.number_of_call(made.call.frame)
-        odd = self._policy.note(place, step, full=made.is_full, new=listener.has_news)
+        odd = self._policy.note(made.place, step, full=made.is_full, new=listener.has_news)
         trouble = made.is_troubled or isinstance(step.loss, str)
         serious = self._selector.consider(made, trouble, odd)
         self._tracker.start_next(made)
-        listener.rest(not self._policy.is_full(place))
+        listener.rest(not self._policy.is_full(made.place))
         if self._examination.on_step is not None:
             self._examination.on_step(step)
         return serious

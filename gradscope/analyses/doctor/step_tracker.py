@@ -57,7 +57,7 @@ class StepTracker:
             accumulates=call.accumulates,
             loss=loss,
             nodes=len(made.nodes),
-            origin=listener.recorder.places.number_of_call(call.frame),
+            origin=made.place,
             stepped=changed > 0,
             # Who has read the gradients may have used them by hand, without changing a leaf in
             # place.
@@ -79,8 +79,7 @@ class StepTracker:
         root = made.call.roots[0]
         made_by = grad_fn_of(root) if isinstance(root, torch.Tensor) else root.node
         if made_by is not None and len(made.call.roots) == 1:
-            place = self._listener.recorder.places.number_of_call(made.call.frame)
-            self._order.starts(made_by._sequence_nr(), place, made.leaves)
+            self._order.starts(made_by._sequence_nr(), made.place, made.leaves)
             if made.is_full:
                 self._stale_parts.look(made)
 
@@ -110,11 +109,10 @@ class StepTracker:
         """What ``torch.autograd.grad`` returned may have no history, or it may have failed."""
         listener = self._listener
         if made.failure is None:
-            place = listener.recorder.places.number_of_call(made.call.frame)
             if made.call.create_graph:
                 listener.leaves.note_derived(made.leaves)
             else:
-                listener.cuts.note_gradients(place, made.leaves, made.result)
+                listener.cuts.note_gradients(made.place, made.leaves, made.result)
             if any(getattr(gradient, "requires_grad", False) for gradient in made.result):
                 # A loss of gradients goes through all of that graph, also where a derivative is
                 # a constant, as by a bias.
