@@ -261,16 +261,11 @@ class Capture(MeasuredCall):
         arrived = self._arrived
         return [(leaf, arrived.get(node, NOT_REACHED)) for node, leaf in self._leaves]
 
-    def leaf_norms(self) -> list[float]:
-        """The 2-norms of what arrived at leaves."""
+    def leaf_norms(self) -> list[tuple[torch.Tensor, float]]:
+        """The leaves that something arrived at, each with the 2-norm of that."""
         table = self.table.finish()
-        found = (table[entry].norm for _, entry in self.leaf_entries())
-        return [float(norm) for norm in found if norm is not None]
-
-    def moved(self) -> list[torch.Tensor]:
-        """The leaves that the call brought a gradient which is not 0."""
-        table = self.table.finish()
-        return [leaf for leaf, entry in self.leaf_entries() if table[entry].norm]
+        found = ((leaf, table[entry].norm) for leaf, entry in self.leaf_entries())
+        return [(leaf, float(norm)) for leaf, norm in found if norm is not None]
 
     def reached(self) -> list[torch.Tensor]:
         """The leaves that the call brought a gradient."""

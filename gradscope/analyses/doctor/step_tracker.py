@@ -87,14 +87,14 @@ class StepTracker:
         """A call was made, and what it left has been measured; its entry."""
         norms = made.leaf_norms()
         scale = self._listener.recorder.scaled.factor(made.call.roots[0])
-        size = math.hypot(*norms) / (scale or 1.0)
+        size = math.hypot(*(norm for _, norm in norms)) / (scale or 1.0)
         whole = number(size) if norms else None
         step = self._log.amend(norm=whole, scale=None if scale is None else number(scale))
         leaves, optimizers = self._listener.leaves, self._listener.optimizers
         optimizers.spoiling.note_call(self._log.calls, not isinstance(whole, str))
         reached = made.reached()
         leaves.note_reached(reached)
-        leaves.note_moved(made.moved())
+        leaves.note_moved([leaf for leaf, norm in norms if norm])
         if made.call.accumulates:
             optimizers.order.backward(ids_of(reached))
             if made.is_full:

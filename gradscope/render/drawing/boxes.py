@@ -93,13 +93,13 @@ def text(
     gaps = [[block(1, _room(blanks, size, bold))] if blanks else [] for blanks in (before, after)]
     if not rest:
         return gaps[0]  # Graphviz refuses a font that is around nothing
-    room = _room(rest, size, bold) + (2 * _MARGIN if ground else 0)
+    margin = _MARGIN if ground else 0
+    room = _room(rest, size, bold) + 2 * margin
     written = f"<B>{markup(rest)}</B>" if bold else markup(rest)
     font = f'<FONT COLOR="{color}" POINT-SIZE="{size}">{written}</FONT>'
     fill = f' BGCOLOR="{ground}" CELLPADDING="{_MARGIN}"' if ground else ""
     cell = f'<TD ALIGN="LEFT" WIDTH="{room}"{fill}>{font}</TD>'
-    height = math.ceil(size * 1.3) + (2 * _MARGIN if ground else 0)
-    return [*gaps[0], Piece(cell, room, height), *gaps[1]]
+    return [*gaps[0], Piece(cell, room, math.ceil(size * 1.3) + 2 * margin), *gaps[1]]
 
 
 def _room(words: str, size: float, bold: bool) -> int:

@@ -62,7 +62,8 @@ def line(scene: Scene, writer: Writer) -> str:
         words = words.rpartition(between)[0]
     width = min(max(room - len(words), FEWEST_CELLS), ROWS)
     words = shorten(words, max(room - width, 0), writer.glyphs.ellipsis)
-    shown = heights([row.info for row in profile(scene, width)], width)
+    rows = rows if width == ROWS else profile(scene, width)
+    shown = heights([row.info for row in rows], width)
     drawn = "".join(
         writer.paint(cell(info, place, writer.glyphs), scene.scale.ink(info))
         for info, place in shown

@@ -60,8 +60,8 @@ class ZeroGradient(Rule):
                 yield _stop(facts, silencing, known[silencing], nodes)
         # In one call two may be alike by chance, as a pair that is compared.
         dead = {one.leaf for one in facts.seen.learners if not one.alive}
-        nodes_of_dead = [leaf.node for at, leaf in enumerate(facts.graph.leaves) if at in dead]
-        cancelled = [leaf for leaf in nodes_of_dead if _cancels(facts, leaf)]
+        leaves = [leaf.node for at, leaf in enumerate(facts.graph.leaves) if at in dead]
+        cancelled = [leaf for leaf in leaves if _cancels(facts, leaf)]
         # A bias alone may cancel by nature, as in the difference of two scores.
         if any(_dimensions(facts, leaf) > 1 for leaf in cancelled):
             yield _cancelled(facts, cancelled)
