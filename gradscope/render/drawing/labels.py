@@ -39,6 +39,7 @@ from gradscope.render.drawing.scale import (
 from gradscope.render.drawing.scale import short as path_end
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.verdict import Marks, alarm, sentences
+from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.render.words.text import BADGES, is_of_library, shorten
 from gradscope.simplify.gradients import middle
@@ -337,68 +338,82 @@ class Labels:
     def caption(self, river: bool) -> str:
         """What stands above the picture: what it is of, what is wrong, and what colours mean;
         with ``river`` a bar for each part of the whole graph."""
+        overlay = self.scene.options.overlay
+        key = overlay.key if overlay else ()
+        lines = [*self._heading(), *self._verdict()]
+        if self.scene.gradients is not None:
+            lines.append(self.legend())
+        lines += [self._key(some) for some in (key[:2], key[2:])]
+        return box([*lines, *self._profile(river)], left=True)
+
+    def _heading(self) -> list[Line]:
+        """What the picture is of: the root, or what was run; where; how large it is."""
         scene = self.scene
         first = scene.graph.roots[0].node if scene.graph.roots else None
         label = "" if first is None else label_of(scene.graph, scene.graph.nodes[first])
-        title = visible(one_line(label)) or visible(scene.report.meta.target)
+        target = visible(scene.report.meta.target)
+        title = visible(one_line(label)) or target
         # As its box says it: of a gradient's gradient that is where it was asked for.
         origin = scene.view.items[scene.view.roots[0]].origin if scene.view.roots else None
         place = scene.place(origin)
-        call = None if scene.backward is None else scene.backward.origin
         if origin is not None and is_of_library(scene.graph.origins[origin].file):
             # The user's own line first, or what was run.
+            call = None if scene.backward is None else scene.backward.origin
             own = "" if call is None else visible(scene.graph.origins[call].expression)
-            title = own or visible(scene.report.meta.target) or title
+            title = own or target or title
             called = "" if call is None else scene.place(call)
             place = " · from ".join(filter(None, (called, place)))
         overlay = scene.options.overlay
         way = overlay.caption if overlay else scene.direction()
         if scene.options.direction == "forward":
             way = "values flow down, gradients up"
-        target = visible(scene.report.meta.target)
         # A file's name is in the place, and what was run of it is not.
         run = shorten(target, LONGEST_TITLE, "…") if "::" in target and target != title else ""
         if overlay is not None and overlay.is_ratio:
             run, title = title, target
         facts = [run, place, scene.rank(), scene.size(), way]
-        lines = [
+        return [
             text(shorten(title, LONGEST_TITLE, "…"), size=14, bold=True),
             text(" · ".join(fact for fact in facts if fact), FAINT, 11),
             text(scene.folded(), FAINT, 11),
         ]
+
+    def _verdict(self) -> list[Line]:
+        """The verdict, the worst findings, and notes on the report."""
+        scene = self.scene
         sign, ink = ("✖ ", MAGENTA) if alarm(scene) else ("", INK)
         said = sentences(scene)
-        lines.extend(text(f"{sign}{one}", ink) for one in said[:1])
-        lines.extend(text(one) for one in said[1:])
+        lines = [text(f"{sign}{one}", ink) for one in said[:1]]
+        lines += [text(one) for one in said[1:]]
         for severity, line in scene.findings()[:MOST_FINDINGS]:
-            lines.append(
-                text(
-                    f"{BADGES[severity]} {shorten(line, LONGEST_TITLE, '…')}", BADGE_INKS[severity]
-                )
-            )
+            words = f"{BADGES[severity]} {shorten(line, LONGEST_TITLE, '…')}"
+            lines.append(text(words, BADGE_INKS[severity]))
         notes = scene.report.notes
-        lines.extend(text(note, FAINT, 10) for note in notes[:MOST_NOTES])
+        lines += [text(note, FAINT, 10) for note in notes[:MOST_NOTES]]
         if len(notes) > MOST_NOTES:
             lines.append(text(f"… {len(notes) - MOST_NOTES:,} more notes", FAINT, 10))
-        if scene.gradients is not None:
-            lines.append(self.legend())
-        key = overlay.key if overlay else ()
-        for some in (key[:2], key[2:]):
-            row: Line = []
-            for mark in some:
-                row += [block(8, 9, mark.color)] if mark.color else []
-                row += text(f" {mark.words}    ", FAINT, 10)
-            lines.append(row)
-        rows = profile(scene)
-        if rows and river:
-            words = told(scene, rows, is_far=True)
-            lines.append(text(f"‖g‖ in backward order  {words}", FAINT, 10))
-            lines += self._bars([row.info for row in rows])
-        elif rows:
-            # What a strip beside the picture shows needs no words.
-            words = told(scene, rows)
-            lines.append(text(f"‖g‖ {words}" if words else "", FAINT, 10))
-        return box(lines, left=True)
+        return lines
+
+    def _key(self, marks: Sequence[Mark]) -> Line:
+        """What some marks mean, each after its colour."""
+        row: Line = []
+        for mark in marks:
+            row += [block(8, 9, mark.color)] if mark.color else []
+            row += text(f" {mark.words}    ", FAINT, 10)
+        return row
+
+    def _profile(self, is_drawn: bool) -> list[Line]:
+        """The gradients of the whole graph in words, and with ``is_drawn`` as bars."""
+        rows = profile(self.scene)
+        if rows and is_drawn:
+            words = told(self.scene, rows, is_far=True)
+            head = text(f"‖g‖ in backward order  {words}", FAINT, 10)
+            return [head, *self._bars([row.info for row in rows])]
+        if not rows:
+            return []
+        # What a strip beside the picture shows needs no words.
+        words = told(self.scene, rows)
+        return [text(f"‖g‖ {words}" if words else "", FAINT, 10)]
 
     def legend(self) -> Line:
         """The steps of the scale between the numbers they stand for."""
