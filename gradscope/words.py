@@ -36,6 +36,7 @@ SIGNS = {
     "module": ("▸", "closed: a module, loop or function"),
     "silent": ("∅", "no gradient arrives"),
     "bad": ("✖", "NaN or infinity, an error, or the call that failed"),
+    "look": ("△ ▲", "worth a look"),
     "saved": ("▫", "saved for backward"),
 }
 """The signs of a tree, by the names that a set of signs has for them, and what they mean."""

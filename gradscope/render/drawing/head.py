@@ -15,9 +15,9 @@ from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.cells import Cells
-from gradscope.render.drawing.scale import BAD_INK, exceptions, extremes
+from gradscope.render.drawing.scale import exceptions, extremes
 from gradscope.render.drawing.scene import Scene
-from gradscope.render.drawing.verdict import alarm, repeats, sentences
+from gradscope.render.drawing.verdict import repeats, sentences
 from gradscope.render.options import Options
 from gradscope.render.words.table import Cell, Column, Part, Writer
 from gradscope.render.words.text import BADGES, INKS
@@ -66,11 +66,8 @@ class Head(Writer):
         scene, glyphs = self.scene, self.glyphs
         yield self.title(scene.direction())
         # On top: in a long tree the row it is about may be far below, or left out.
-        sign, ink = (f"{glyphs.bad} ", BAD_INK) if alarm(scene) else ("", "")
-        for told in sentences(scene):
-            lead = "" if scene.options.verdict else sign + scene.only
-            yield from self.wrapped(lead + told, ink)
-            sign, ink = "", ""
+        for told, severity in sentences(scene, scene.only):
+            yield from self.wrapped(told, INKS[severity] if severity else "")
         known = scene.findings() if findings else []
         for severity, line in known[:MOST_FINDINGS]:
             yield self.fitted(f"{BADGES[severity]} {line}", INKS[severity])

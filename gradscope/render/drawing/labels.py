@@ -38,7 +38,7 @@ from gradscope.render.drawing.scale import (
 )
 from gradscope.render.drawing.scale import short as path_end
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.drawing.verdict import Marks, alarm, sentences
+from gradscope.render.drawing.verdict import Marks, sentences
 from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.render.words.text import BADGES, is_of_library, shorten
@@ -381,10 +381,10 @@ class Labels:
     def _verdict(self) -> list[Line]:
         """The verdict, the worst findings, and notes on the report."""
         scene = self.scene
-        sign, ink = ("✖ ", MAGENTA) if alarm(scene) else ("", INK)
-        said = sentences(scene)
-        lines = [text(f"{sign}{one}", ink) for one in said[:1]]
-        lines += [text(one) for one in said[1:]]
+        lines = [
+            text(told, BADGE_INKS[severity] if severity else INK)
+            for told, severity in sentences(scene)
+        ]
         for severity, line in scene.findings()[:MOST_FINDINGS]:
             words = f"{BADGES[severity]} {shorten(line, LONGEST_TITLE, '…')}"
             lines.append(text(words, BADGE_INKS[severity]))

@@ -286,7 +286,9 @@ def grown(rounds: Sequence[Round], leaving: Callable[[], GradientInfo | None]) -
     words = f"{change}{' to ' if grows else ', '}{left}" if behind > place else change
     words += f" since {short(first)}" if "." in first and at < place else ""
     after = f": {came} arrives, {left} goes on" if behind > place else f", {came} to {left}"
-    return Course(before, after, words, place, "information", True, behind > place)
+    # To explode is as bad as to vanish.
+    severity: Severity = "warning" if grows and ratio * VANISHED >= 1 else "information"
+    return Course(before, after, words, place, severity, True, behind > place)
 
 
 def span(infos: Sequence[GradientInfo]) -> str:

@@ -67,8 +67,25 @@ class Spot(NamedTuple):
     silent: tuple[str, ...] = ()
 
 
-Told = tuple[str, Sequence[Spot]]
-"""A sentence, and the nodes that it is about."""
+class Told(NamedTuple):
+    """A sentence, and the nodes that it is about.  ``is_fine``: nothing stands out; ``is_odd``:
+    something does, though at no node."""
+
+    words: str = ""
+    spots: Sequence[Spot] = ()
+    is_fine: bool = False
+    is_odd: bool = False
+
+    @property
+    def severity(self) -> Severity | None:
+        """How bad what it says is; None where that is nothing to look at."""
+        return worst(spot.severity for spot in self.spots) or (
+            "information" if self.is_odd else None
+        )
+
+
+FINE = "✓"
+"""Stands before a sentence beside which there is nothing to say."""
 
 
 _KNOWN = WeakKeyDictionary[Scene, list[Told]]()
@@ -89,13 +106,13 @@ def _found(scene: Scene) -> Iterator[Told]:
     Findings say it better, but for modules that were never called.  Of a comparison its own.
     """
     if scene.options.verdict:
-        yield scene.options.verdict, ()
+        yield Told(scene.options.verdict)
         return
     absent, bad = _not_called(scene), alarm(scene)
     if bad:
         spoilt = _get(scene, _leaves(scene, "non-finite"))
-        yield f"{bad}; {spoilt} NaN or infinity", _turn(scene)
-    yield absent, [*_incomplete(scene.graph)]
+        yield Told(f"{bad}; {spoilt} NaN or infinity", _turn(scene))
+    yield Told(absent, [*_incomplete(scene.graph)])
     if scene.report.findings or scene.gradients is None:
         return
     if bad:
@@ -105,20 +122,28 @@ def _found(scene: Scene) -> Iterator[Told]:
     vanishes = _first(scene, rows, lambda rounds, _: vanished(rounds))
     leaving = scene.gradients.leaving
     grows = _first(scene, rows, lambda rounds, ends: grown(rounds, lambda: leaving({*ends[-1]})))
-    lost = [one for one in (_zeros(scene), vanishes, _falls(scene)) if one[0]]
-    yield " · ".join(words for words, _ in lost), [mark for _, marks in lost for mark in marks]
+    lost = [one for one in (_zeros(scene), vanishes, _falls(scene)) if one.words]
+    marks = [spot for one in lost for spot in one.spots]
+    yield Told(" · ".join(one.words for one in lost), marks, is_odd=bool(lost))
     yield _hooked(scene)
     if not lost:
         yield grows
         yield _leaps(scene)
         yield from () if absent else _sizes(scene)
-    if not vanishes[0]:
+    if not vanishes.words:
         yield _cancels(scene)
 
 
-def sentences(scene: Scene) -> list[str]:
-    """The verdict in sentences, none where there is nothing to say."""
-    return [words for words, _ in _told(scene) if words]
+def sentences(scene: Scene, call: str = "") -> list[tuple[str, Severity | None]]:
+    """The verdict in sentences, none where there is nothing to say; each after the sign of what it
+    is about in the drawing, and ``call``, and with how bad that is."""
+    every = [one for one in _told(scene) if one.words]
+    signs = [BADGES[one.severity] if one.severity else "" for one in every]
+    if len(every) == 1 and every[0].is_fine:
+        signs = [FINE]
+    pairs = zip(signs, every, strict=True)
+    lead = "" if scene.options.verdict else call
+    return [(f"{sign} {lead}{one.words}".lstrip(), one.severity) for sign, one in pairs]
 
 
 class Marks:
@@ -130,7 +155,7 @@ class Marks:
     @cached_property
     def spots(self) -> list[Spot]:
         """The nodes that the verdict is about, worst first."""
-        found = [spot for _, some in _told(self._scene) for spot in some]
+        found = [spot for one in _told(self._scene) for spot in one.spots]
         return sorted(found, key=lambda spot: [*BADGES].index(spot.severity))
 
     @cached_property
@@ -249,10 +274,10 @@ def _incomplete(graph: Graph) -> Iterator[Spot]:
 def _falls(scene: Scene) -> Told:
     """The operation on the only way from the root to all leaves that leaves next to nothing."""
     if scene.blame.fall is None:
-        return "", ()
+        return Told()
     node, before, after = scene.blame.fall
     sizes = f"{number(before)} to {number(after)}"
-    return f"‖g‖ falls from {sizes} at {scene.name_node(node)}, before any leaf", _turn(scene)
+    return Told(f"‖g‖ falls from {sizes} at {scene.name_node(node)}, before any leaf", _turn(scene))
 
 
 def _sizes(scene: Scene) -> Iterator[Told]:
@@ -268,25 +293,38 @@ def _sizes(scene: Scene) -> Iterator[Told]:
     if not known:
         return
     few = first_of_bulk([math.log10(norm) for norm, _ in known])
-    if few:
-        # Of one place in each layer that is said once.
-        names = [visible(leaf.name) for _, leaf in known[:few]]
-        same = pattern(names)
-        others = (visible(leaf.name) for _, leaf in known[few:])
-        # All of a list, as those of each layer, or some of them.
-        meant = re.compile(re.escape(same).replace(r"\*", r"[^.\[\]]*"))
-        is_told = "…" not in same and not any(map(meant.fullmatch, others))
-        little = same if is_told else listed(names)
-        most = number(known[few - 1][0])
-        words = f"{_get(scene, names)} next to nothing beside others, ‖g‖ up to {most}: {little}"
-        if summed := _cancelled_in_sums(scene, known[:few]):
-            words += f"; what arrives there, ‖g‖ up to {number(summed)}, cancels in the sum"
-        yield words, [_of_leaf(leaf, "next to nothing") for _, leaf in known[:few]]
-    if len(leaves) <= FEW_LEAVES and len(scene.graph.nodes) <= AT_A_GLANCE:
-        return
-    which = f"the other {len(known) - few:,}" if few else f"all {len(leaves):,}"
-    ends = (f"{number(norm)} ({visible(leaf.name)})" for norm, leaf in (known[few], known[-1]))
-    yield f"{which} leaves get ‖g‖ {' to '.join(ends)}", ()
+    little = _next_to_nothing(scene, known, few) if few else Told()
+    if little.spots:
+        yield little
+    if len(leaves) > FEW_LEAVES or len(scene.graph.nodes) > AT_A_GLANCE:
+        which = f"all {len(known):,}"
+        if few:
+            which = f"{len(known) - few:,} of {len(known):,}"
+        if little.spots:
+            which = f"the other {len(known) - few:,}"
+        ends = (f"{number(norm)} ({visible(leaf.name)})" for norm, leaf in (known[few], known[-1]))
+        yield Told(f"{which} leaves get ‖g‖ {' to '.join(ends)}", is_fine=not few)
+    if not little.spots:
+        yield little
+
+
+def _next_to_nothing(scene: Scene, known: Sequence[tuple[float, Leaf]], few: int) -> Told:
+    """How many leaves get so little, which are the first ``few`` of these, with their norms.
+
+    Biases at which what arrives cancels are marked nowhere: mostly that is as it should be."""
+    # Of one place in each layer that is said once.
+    names = [visible(leaf.name) for _, leaf in known[:few]]
+    same = pattern(names)
+    others = (visible(leaf.name) for _, leaf in known[few:])
+    # All of a list, as those of each layer, or some of them.
+    meant = re.compile(re.escape(same).replace(r"\*", r"[^.\[\]]*"))
+    is_told = "…" not in same and not any(map(meant.fullmatch, others))
+    little = same if is_told else listed(names)
+    most = number(known[few - 1][0])
+    words = f"{_get(scene, names)} next to nothing beside others, ‖g‖ up to {most}: {little}"
+    if summed := _cancelled_in_sums(scene, known[:few]):
+        return Told(f"{words}; what arrives there, ‖g‖ up to {number(summed)}, cancels in the sum")
+    return Told(words, [_of_leaf(leaf, "next to nothing") for _, leaf in known[:few]])
 
 
 def _cancelled_in_sums(scene: Scene, leaves: Sequence[tuple[float, Leaf]]) -> float:
@@ -318,15 +356,15 @@ def _leaps(scene: Scene) -> Told:
     """The operation at which a gradient grows most, element by element."""
     found = scene.blame.leap
     if found is None:
-        return "", ()
-    return f"‖g‖ grows ×{times(found)} at {scene.name_node(found.node)}", _turn(scene)
+        return Told()
+    return Told(f"‖g‖ grows ×{times(found)} at {scene.name_node(found.node)}", _turn(scene))
 
 
 def _cancels(scene: Scene) -> Told:
     """Leaves whose gradients oppose each other, those that cancel most first."""
     found = scene.gradients
     if found is None:
-        return "", ()
+        return Told()
     cancelled = ((found.cancelled(leaf.node), leaf) for leaf in scene.graph.leaves)
     shares = [(share, leaf) for share, leaf in cancelled if share is not None]
     shares.sort(key=lambda one: (-one[0], found.opposed(one[1].node), visible(one[1].name)))
@@ -338,7 +376,7 @@ def _cancels(scene: Scene) -> Told:
     spots = [
         _of_leaf(leaf, f"cancels {cancelling(share)}", silent[leaf.node]) for share, leaf in shares
     ]
-    return listed(words, MOST_CANCELLED), spots
+    return Told(listed(words, MOST_CANCELLED), spots)
 
 
 def _silent(gradients: ViewGradients, leaves: Collection[int]) -> dict[int, tuple[str, ...]]:
@@ -385,10 +423,10 @@ def _zeros(scene: Scene) -> Told:
     # Of what cancels to nothing that is said, and of what a hook does.
     silent = [name for name in _leaves(scene, "zero") if name not in apart | hooks]
     if len(silent) == len(leaves):
-        return "every leaf gets only zeros" if silent else "", ()
+        return Told("every leaf gets only zeros" if silent else "")
     # What cancels to 0 gets 0, too, but of other numbers.
     which = f"{len(silent):,} of {count(len(leaves), 'leaf')}: {listed(silent)}"
-    return f"only zeros reach {which}" if silent else "", ()
+    return Told(f"only zeros reach {which}" if silent else "")
 
 
 def _hooked(scene: Scene) -> Told:
@@ -406,12 +444,13 @@ def _hooked(scene: Scene) -> Told:
         if record.line is not None:
             spots.append(Spot(-1, "information", f"{HOOKED}{at}", record.line))
     if not names:
-        return "", ()
+        return Told()
     if len(names) == 1 and backward:
         (node,) = altered
         sizes = _changed(graph, backward, node)
-        return f"a hook changes the gradient at {names[0]}{sizes}", spots
-    return f"hooks change gradients at {len(names):,} nodes: {listed(names, MOST_NAMED)}", spots
+        return Told(f"a hook changes the gradient at {names[0]}{sizes}", spots)
+    words = f"hooks change gradients at {len(names):,} nodes: {listed(names, MOST_NAMED)}"
+    return Told(words, spots)
 
 
 def _changed(graph: Graph, backward: BackwardPass, node: int) -> str:
@@ -479,8 +518,8 @@ def _first(scene: Scene, rows: Iterable[Row], change: Change) -> Told:
         if name:
             where = f" ({place})" if place else ""
             where = where if found.names_rounds or is_bare else f" in {name}{where}"
-        return f"{found.before}{where}{found.after}", [mark]
-    return "", ()
+        return Told(f"{found.before}{where}{found.after}", [mark])
+    return Told()
 
 
 def _at_round(scene: Scene, change: Course, nodes: Sequence[Sequence[int]]) -> Spot:

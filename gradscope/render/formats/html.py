@@ -97,7 +97,7 @@ def _about(
         scene = Scene(held, asked)
         # The page finds itself what is not finite.
         spots = (spot for spot in Marks(scene).placed if spot.severity != "error")
-        said, marked = "\n".join(sentences(scene)), [*spots]
+        said, marked = "\n".join(told for told, _ in sentences(scene)), [*spots]
     return call_words(held.graph, backward), bool(backward.error), said, marked
 
 

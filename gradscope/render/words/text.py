@@ -148,6 +148,7 @@ class Glyphs:
     saved: str = "▫"
     silent: str = "∅"
     bad: str = "✖"
+    look: str = "△ ▲"
     branch: str = "├─"
     last: str = "└─"
     stem: str = "│ "
@@ -195,6 +196,7 @@ _PLAIN = {
     "π": "pi",
     "≥": ">=",
     "≤": "<=",
+    "✓": "ok:",
     "✖": "!",
     "▲": "!",
     "△": "i",
@@ -214,6 +216,7 @@ ASCII = Glyphs(
     saved="~",
     silent="-",
     bad="!",
+    look="i !",
     branch="|-",
     last="`-",
     stem="| ",
