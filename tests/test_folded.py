@@ -241,7 +241,7 @@ def test_members_of_a_repeat_have_their_names_and_their_own_gradients(session: S
 
     text = session.cli("backward", "--width", "200", str(path)).out
     # The verdict: before all that is told of the others.
-    absent = "layers.0.experts.2, layers.1.experts.2, layers.2.experts.2 were not called"
+    absent = "△ layers.0.experts.2, layers.1.experts.2, layers.2.experts.2 were not called"
     assert text.splitlines()[1].startswith(absent)
     rows = [line for line in text.splitlines() if re.search(r"[▸○] experts\.\d ", line)]
     assert len(rows) == len(numbers)
@@ -258,8 +258,8 @@ def test_members_of_a_repeat_have_their_names_and_their_own_gradients(session: S
     assert "layers.1.experts.* Sequential ×7 · not called: experts.2" in focused
     code = shown(report, "code", Folding()).splitlines()
     (at,) = [place for place, row in enumerate(code) if "expert(" in row]
-    assert code[at + 1].startswith("  ● experts.*.*.bias ×21 0.006775–")
-    assert code[at + 2] == "  △ not called: experts.2"
+    assert code[at + 1] == "  △ not called: experts.2"
+    assert code[at + 2].startswith("  ● experts.*.*.bias ×21 0.006775–")
 
 
 def test_what_is_in_every_round_of_a_loop_is_shown_once() -> None:

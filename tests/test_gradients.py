@@ -416,7 +416,7 @@ a, b, c = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(3))
         ("y = 3 * a - 2.9 * a + b + c", "2 gradients cancel 98.3 % at a"),
         (
             "y = 1e-6 * a + b + c",
-            "1 of 3 leaves gets next to nothing beside others, ‖g‖ up to 1.414e-6: a",
+            "1 of 3 leaves gets next to nothing, ‖g‖ up to 1.414e-6: a",
         ),
         # A scalar that is spread over many is no more.
         ("y = a.sum().expand(2000).mean() + b + c", ""),
@@ -464,14 +464,14 @@ def test_of_a_bias_that_gets_only_rounding_it_is_said_that_its_sum_cancels(
     sizes: list[float] = []
     hook = "net[1].register_full_backward_hook(lambda *given: keep(float(given[1][0].norm())))"
     exec(program.replace("net(torch", f"{hook}\nnet(torch"), {"keep": sizes.append})
-    words = r"0.bias; what arrives there, ‖g‖ up to (\S+), cancels in the sum"
+    words = r"0.bias; ‖g‖ up to (\S+) arrives there and cancels in the sum"
     assert float(*re.findall(words, told)) == pytest.approx(sizes[0], rel=1e-3)
     # Where a hook makes it small nothing cancels.
     small = "net[0].bias.register_hook(lambda gradient: gradient * 1e-9)\nnet(torch"
     hooked = re.sub(r"nn.BatchNorm.d\(8\)", "nn.Tanh()", program.replace("net(torch", small))
     session.write(hooked)
     told = session.cli("backward", "program.py", "--width", "300").out
-    assert "next to nothing beside others" in told and "cancels in the sum" not in told
+    assert "next to nothing" in told and "cancels in the sum" not in told
 
 
 TINY_BIASES = """
@@ -504,7 +504,7 @@ def test_what_is_said_of_leaves_is_marked_at_closed_modules_and_at_lines(
 ) -> None:
     session.write(TINY_BIASES.replace("{few}", str(few)))
     head = " ".join(session.cli("backward", "program.py", "--width", "300").out.split())
-    assert re.search(rf"next to nothing beside others, ‖g‖ up to \S+: {re.escape(names)} ", head)
+    assert re.search(rf"next to nothing, ‖g‖ up to \S+: {re.escape(names)} ", head)
     for width in ("140", "40"):
         code = session.cli("backward", "program.py", "--format", "code", "--width", width).out
         lines = code.splitlines()

@@ -497,7 +497,7 @@ def test_functions_of_an_installed_package_are_a_line_each_without_room(session:
     assert [row.split()[2] for row in (scaled, loss_of)] == ["scaled:2", "loss_of:7–8"]
     y = 3 * (torch.ones(2).sin() + 1)
     assert numbers(scaled)[-1] == pytest.approx(float((2 * y).norm()), rel=1e-3)
-    assert "×2" in loss_of and leaves.startswith("       ● w ")
+    assert "up to" in loss_of and leaves.startswith("       ● w ")
     assert rest == "2 functions of installed packages, a line each: --all"
     assert "history cut" not in "".join(rows)
     opened = session.cli(*asked, "--all").out

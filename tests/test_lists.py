@@ -64,7 +64,9 @@ def test_a_large_graph_fits_forty_lines_and_names_the_extremes(name: str, width:
     assert text.count("\n") <= 40
     assert widest(text) <= width
     if name != "functions":
-        assert re.search(r"(largest|max) [\d.]", text) and re.search(r"(smallest|min) [\d.]", text)
+        assert re.search(r"(largest|max)\s[\d.]", text) and re.search(
+            r"(smallest|min)\s[\d.]", text
+        )
 
 
 @pytest.mark.parametrize(("width", "unicode"), [(60, True), (80, True), (80, False)])

@@ -457,8 +457,8 @@ for step in range(2):
 """
 
 PASSED_OVER = (
-    "calls 1 to 2 are torch.autograd.grad at program.py:6, program.py:7, whose result "
-    "this call uses; --call 1 shows it"
+    "higher derivatives: this goes on through calls 1 to 2, torch.autograd.grad at program.py:6, "
+    "program.py:7; --call 1 shows the first"
 )
 
 

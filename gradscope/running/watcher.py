@@ -92,10 +92,11 @@ class InnerCalls:
 
     def _note(self) -> str:
         first, last = self._numbers[0], self._numbers[-1]
-        are = f"call {first} is" if first == last else f"calls {first} to {last} are"
+        which = f"call {first}" if first == last else f"calls {first} to {last}"
         at = f" at {', '.join(self._places)}" if self._places else ""
-        shown = "" if self.are_kept else f"; --call {first} shows it"
-        return f"{are} torch.autograd.grad{at}, whose result this call uses{shown}"
+        one = "it" if first == last else "the first"
+        shown = "" if self.are_kept else f"; --call {first} shows {one}"
+        return f"higher derivatives: this goes on through {which}, torch.autograd.grad{at}{shown}"
 
 
 MOST_GRAPHS = 12

@@ -402,15 +402,6 @@ def profile_of(graph: Graph, backward: BackwardPass, most: int) -> list[ProfileR
     return rows
 
 
-def ends(graph: Graph, backward: BackwardPass) -> list[float]:
-    """The norms at the first and at the last operation where it is not 0, if any is known; and 0,
-    where nothing arrives at those behind."""
-    infos = [arriving(backward, one.id) for one in graph.nodes if one.kind != "leaf"]
-    known = [info for info in infos if info.norm is not None and info.state in ("finite", "zero")]
-    norms = [float(info.norm) for info in known if info.norm]
-    return norms[:1] + norms[1:][-1:] + [0.0] * bool(norms and known[-1].state == "zero")
-
-
 MOST_LEAPS = 20
 """Operations that are asked whether what they make is most of what it meets with."""
 

@@ -381,8 +381,8 @@ class Cells:
         if row.link == ROOT:
             others = note._replace(parts=note.parts - 1, given=note.given - 1)
             return f"given, beside {parts_of(others)}"
-        most = ", up to" if self._largest(row, self.scene.gradients) else ""
-        return f"{len(self.scene.view.links[row.link].edges):,} of {parts_of(note)}{most}"
+        most = "largest of " if self._largest(row, self.scene.gradients) else ""
+        return f"{most}{len(self.scene.view.links[row.link].edges):,} of {parts_of(note)}"
 
     def _across(self, lead: str, note: Note, title: str = "") -> Cell:
         """One line across all columns: a title, a strip of the norms of what repeats, and words
@@ -431,7 +431,7 @@ class Cells:
         if row.kind == "reference":
             # The row of an item has all that arrives.
             most = self._largest(row, self.scene.gradients)
-            of = f" {len(link.edges):,} edges, up to" if most else self.scene.of_round(link)
+            of = f" largest of {len(link.edges):,} edges" if most else self.scene.of_round(link)
         before = f"{self.scene.turns(link)}{of}".lstrip()
         gap = (" · " if words[0].text else " ") if words else ""
         return (Part(f"{before}{gap}", "dim", "whole"), *words) if before else words or ""

@@ -56,7 +56,7 @@ class Head(Writer):
             words = " · ".join(filter(None, (exceptions(rounds), extremes(rounds))))
             # Modules and the rounds that they are most of get the same.
             if words not in said:
-                yield from self.wrapped(f"{scene.only}{len(rounds):,} {kind}: ‖g‖ {words}")
+                yield from self.wrapped(f"{scene.only}{len(rounds):,} {kind}: entering ‖g‖ {words}")
             said.add(words)
         if scene.folded():
             yield from self.wrapped(scene.folded(), "dim")

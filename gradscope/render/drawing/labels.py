@@ -17,6 +17,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.drawing import boxes
 from gradscope.render.drawing.boxes import INK, Line, Piece, block, box, outlets, text
 from gradscope.render.drawing.facts import (
+    cancelled,
     edges_in_words,
     hooked,
     marked,
@@ -45,7 +46,7 @@ from gradscope.render.words.text import BADGES, is_of_library, shorten
 from gradscope.simplify.gradients import middle
 from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import Item, Link
-from gradscope.words import count, one_line
+from gradscope.words import one_line
 
 TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
 CANCELLED = "#b45309"
@@ -77,6 +78,9 @@ _BAR = 64
 
 _STRIP = 20
 """Height of a strip of bars in points."""
+
+_APART = 9
+"""Height of what keeps the head of a picture apart from what is below."""
 
 _SHARES = 12
 """Height of a strip of shares."""
@@ -178,19 +182,25 @@ class Labels:
         return box([*lines, text(apart, GREY, 10)])
 
     def _sides(self, item: Item) -> Line:
-        """What arrives on each side of a comparison; of what is drawn once for all rounds the
-        median."""
-        if not self.scene.options.sides:
+        """What arrives on each side of a comparison; of what is drawn once for all rounds in that
+        in which the sides are furthest apart."""
+        overlay, scene = self.scene.options.overlay, self.scene
+        if not scene.options.sides or overlay is None:
             return []
+        furthest, where = 0, ""
+        if item.template is not None:
+            marks, round_of = overlay.nodes, item.round_of()
+            known = [node for node in item.members if node in marks]
+            furthest = round_of[max(known, key=lambda node: marks[node].weight)] if known else 0
+            where = f" in {path_end(visible(item.rounds[furthest].name))}"
         told = []
-        for side, one in zip("AB", self.scene.each, strict=False):
-            info = one.entering(item) if item.template is None else middle(one.rounds(item))
+        for side, one in zip("AB", scene.each, strict=False):
+            info = one.entering(item) if item.template is None else one.rounds(item)[furthest]
             if info.state == "non-finite":
                 told.append(f"{side} ✖ not finite")
             elif info.norm is not None:
                 told.append(f"{side} {numbers.number(info.norm)}")
-        of = "‖g‖" if item.template is None else "median ‖g‖"
-        return text(f"{of} {' · '.join(told)}" if told else "", INK, 10)
+        return text(f"‖g‖ {' · '.join(told)}{where}" if told else "", INK, 10)
 
     def _value(self, tensor: TensorInfo | None) -> Line:
         """The value of a forward tensor, in the picture of an explanation."""
@@ -250,6 +260,7 @@ class Labels:
         much through the branch; below it what is left of both, and hollow what cancelled."""
         skips, opposed = residuals(self.scene, item), opposing(self.scene, item)
         told = meeting(self.scene, item)
+        told = "" if told == self._badge_words(item) else told
         lines = [text(told, CANCELLED if opposed else GREY, 10)] if told else []
         if item.template is not None:
             each = residual_of_each(self.scene, item) if skips else []
@@ -308,15 +319,21 @@ class Labels:
 
     def _badge(self, item: Item) -> Line:
         """The sign and the rule of the worst finding about an item, or what it does."""
-        severity, spot = self.marks.badge(item), self.marks.of(item)
+        severity = self.marks.badge(item)
         if severity is None:
             return []
+        words = f"{BADGES[severity]} {self._badge_words(item)}".strip() + "  "
+        return text(words, "white", bold=True, ground=BADGE_INKS[severity])
+
+    def _badge_words(self, item: Item) -> str:
+        severity, spot = self.marks.badge(item), self.marks.of(item)
         rules = (short(finding.rule) for finding in self.scene.about(item))
         words = spot.words if spot else next(rules, "")
         if severity == "information" and not words and item.kind == "repeat":
             words = self.scene.never_called(item).removeprefix(" · ")
-        ground = BADGE_INKS[severity]
-        return text(f"{BADGES[severity]} {words}".strip() + "  ", "white", bold=True, ground=ground)
+        if severity is not None and not words and item.kind == "leaves":
+            words = cancelled(self.scene, item)
+        return words
 
     def _size(self, info: GradientInfo | None) -> str:
         if info is None:
@@ -341,10 +358,11 @@ class Labels:
         overlay = self.scene.options.overlay
         key = overlay.key if overlay else ()
         lines = [*self._heading(), *self._verdict()]
-        if self.scene.gradients is not None:
-            lines.append(self.legend())
+        lines += self.legend()
         lines += [self._key(some) for some in (key[:2], key[2:])]
-        return box([*lines, *self._profile(river)], left=True)
+        # Above a root nothing else keeps its box away from this.
+        apart = [[block(1, _APART)]] if self.scene.gradients is None else []
+        return box([*lines, *self._profile(river), *apart], left=True)
 
     def _heading(self) -> list[Line]:
         """What the picture is of: the root, or what was run; where; how large it is."""
@@ -415,9 +433,13 @@ class Labels:
         words = told(self.scene, rows)
         return [text(f"‖g‖ {words}" if words else "", FAINT, 10)]
 
-    def legend(self) -> Line:
-        """The steps of the scale between the numbers they stand for."""
-        scale = self.scene.scale
+    def legend(self) -> list[Line]:
+        """The steps of the scale between the numbers they stand for; nothing where all gradients
+        are on one of them."""
+        scale, backward = self.scene.scale, self.scene.backward
+        steps = {scale.step(info.norm) for info in backward.gradients} if backward else set()
+        if len(steps - {None}) < 2:
+            return []
         low, high = map(numbers.number, scale.ends)
         if scale.under is not None:
             low += f" and less, down to {numbers.number(float(f'{scale.under:.4g}'))}"
@@ -425,7 +447,8 @@ class Labels:
             high += f" and more, up to {numbers.number(float(f'{scale.passed:.4g}'))}"
         swatches = [block(8, 9, color) for color in STEPS]
         below = f" · {scale.far_below}" if scale.far_below else ""
-        return [*text(f"‖g‖ {low} ", FAINT, 10), *swatches, *text(f" {high}{below}", FAINT, 10)]
+        first, last = f"‖g‖, log scale  {low} ", f" {high}{below}"
+        return [[*text(first, FAINT, 10), *swatches, *text(last, FAINT, 10)]]
 
     # ------------------------------------------------------------------ arrows
 
@@ -450,14 +473,16 @@ class Labels:
                 "penwidth": "2",
             }
         if scene.gradients is None:
-            return (numbers.shape(tensor.shape) if tensor else "") + bundled, {}
+            # Between two sides that agree there is nothing to say.
+            words = numbers.shape(tensor.shape) if tensor and not scene.options.sides else ""
+            return words + bundled, {}
         if once:
             return self._flow_by_rounds(link, bundled)
         info = scene.gradients.link(link)
         factor = scene.factors.get(link.edges[0], "") if len(link.edges) == 1 else ""
         words = (f"× {factor} = " if factor else "") + self.gradient(info, tensor) + bundled
         if (most := scene.gradients.largest_of(link)) is not None:
-            words = f"{count(edges, 'edge')}, ‖g‖ up to {numbers.number(float(most.norm or 0))}"
+            words = f"‖g‖ {numbers.number(float(most.norm or 0))} · largest of {edges:,} edges"
         words = " · ".join(filter(None, (scene.turns(link), words + scene.of_round(link))))
         if info.state == "non-finite":
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}

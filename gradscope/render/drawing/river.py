@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.escaping import visible
-from gradscope.model.report import Node
+from gradscope.model.report import GradientInfo, Node
 from gradscope.render.drawing.scale import cell, heights
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Writer
 from gradscope.render.words.text import shorten
-from gradscope.simplify.gradients import SMALL, ProfileRow, ends, profile_of, zeros
+from gradscope.simplify.gradients import SMALL, ProfileRow, profile_of, zeros
 from gradscope.words import count
 
 ROWS = 24
@@ -36,11 +36,12 @@ def _even(scene: Scene, most: int) -> int:
     """At most so many rows; of them equal blocks that are most of the graph get as many each, or
     where rows begin would show as a pattern that no gradient has."""
     size = len(scene.graph.nodes)
-    for template in scene.view.templates:
-        held = sum(len(one.nodes) for one in template.rounds)
-        each = most * held // (size * len(template.rounds))
+    repeats = (item for item in scene.view.items if item.template is None and item.rounds)
+    for one in (*scene.view.templates, *repeats):
+        held = sum(len(part.nodes) for part in one.rounds)
+        each = most * held // (size * len(one.rounds))
         if each and 2 * held >= size:
-            return round(each * len(template.rounds) * size / held)
+            return round(each * len(one.rounds) * size / held)
     return most
 
 
@@ -102,17 +103,20 @@ def _module_of(scene: Scene, nodes: Iterable[Node]) -> str:
 
 
 def told(scene: Scene, rows: list[ProfileRow], is_far: bool = False) -> str:
-    """How many nodes have no size; where ``is_far`` after what enters the first and the last
-    operation, ``1 → 3e-9``, or ``1 → 3e-9 → 0`` where nothing enters those behind, and before how
-    far sizes on the way, and of leaves, go beyond these."""
-    known = ends(scene.graph, scene.backward) if is_far and scene.backward else []
+    """How many nodes have no size; where ``is_far`` after the first and the last of the rows,
+    ``1 → 3e-9``, or ``1 → 3e-9 → 0`` where nothing enters those behind, and before how far sizes on
+    the way, and of leaves, go beyond these."""
+    infos = [row.info for row in rows if is_far]
+    norms = [float(info.norm) for info in infos if info.norm]
+    known = norms[:1] + norms[1:][-1:] + [0.0] * (infos[-1:] == [GradientInfo("zero")])
     words = [" → ".join(map(numbers.number, known))]
     bad, zero = sum(row.bad for row in rows), sum(row.zero for row in rows)
     words += [f"✖ not finite at {count(bad, 'node')}"] if bad else []
     words += [f"0 at {_named(scene)}"] if zero else []
     if sizes := [size for size in known if size]:
         least, most = scene.scale.smallest, scene.scale.largest
-        words += [f"down to {numbers.number(least)}"] if BEYOND * least < min(sizes) else []
+        down = f"down to {numbers.number(least)}" if BEYOND * least < min(sizes) else ""
+        far = scene.scale.far_below
+        words.append(f"{far}, those {down}" if far and down else far or down)
         words += [f"up to {numbers.number(most)}"] if most > BEYOND * max(sizes) else []
-        words += [scene.scale.far_below]
     return " · ".join(filter(None, words))

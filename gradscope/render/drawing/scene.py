@@ -289,13 +289,12 @@ class Scene:
         each = [one.nodes for one in item.rounds] if once else [item.members]
         known = [self.gradients.parameters(nodes) for nodes in each]
         words = span([one for one in known if one is not None])
-        return f"‖grads‖ {words}" if words else ""
+        return f"leaves ‖g‖ {words}" if words else ""
 
     def is_named(self, item: Item) -> bool:
         """Whether its title or its variable says which of several alike items it is."""
-        if item.folded:
-            return item.kind in ("module", "leaves") and self._titles[item.title] == 1
-        return item.kind == "leaf" or bool(self.graph.nodes[item.members[0]].variable)
+        has_variable = not item.folded and bool(self.graph.nodes[item.members[0]].variable)
+        return item.kind == "leaf" or has_variable or self._titles[item.title] == 1
 
     @cached_property
     def _titles(self) -> Counter[str]:

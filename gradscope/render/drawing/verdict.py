@@ -19,6 +19,7 @@ from gradscope.model.report import BackwardPass, Graph, Leaf, around, only_arriv
 from gradscope.render.drawing.blame import AT_A_GLANCE, times
 from gradscope.render.drawing.facts import HOOKED, cancelling
 from gradscope.render.drawing.scale import (
+    VANISHED,
     Course,
     Round,
     first_of_bulk,
@@ -303,9 +304,19 @@ def _sizes(scene: Scene) -> Iterator[Told]:
         if little.spots:
             which = f"the other {len(known) - few:,}"
         ends = (f"{number(norm)} ({visible(leaf.name)})" for norm, leaf in (known[few], known[-1]))
-        yield Told(f"{which} leaves get ‖g‖ {' to '.join(ends)}", is_fine=not few)
+        sizes = [known[0][0], known[-1][0], *_given(scene)]
+        is_fine = len(sizes) > 2 and min(sizes) > VANISHED * max(sizes)
+        yield Told(f"{which} leaves get ‖g‖ {' to '.join(ends)}", is_fine=is_fine)
     if not little.spots:
         yield little
+
+
+def _given(scene: Scene) -> list[float]:
+    """The norm of what backward started with; nothing where that is not known or 0."""
+    backward = scene.backward
+    infos = [backward.gradients[entry] for entry in backward.seeds] if backward else []
+    sizes = (float(info.norm or 0) for info in infos)
+    return [size for size in sizes if size and math.isfinite(size)]
 
 
 def _next_to_nothing(scene: Scene, known: Sequence[tuple[float, Leaf]], few: int) -> Told:
@@ -321,9 +332,9 @@ def _next_to_nothing(scene: Scene, known: Sequence[tuple[float, Leaf]], few: int
     is_told = "…" not in same and not any(map(meant.fullmatch, others))
     little = same if is_told else listed(names)
     most = number(known[few - 1][0])
-    words = f"{_get(scene, names)} next to nothing beside others, ‖g‖ up to {most}: {little}"
+    words = f"{_get(scene, names)} next to nothing, ‖g‖ up to {most}: {little}"
     if summed := _cancelled_in_sums(scene, known[:few]):
-        return Told(f"{words}; what arrives there, ‖g‖ up to {number(summed)}, cancels in the sum")
+        return Told(f"{words}; ‖g‖ up to {number(summed)} arrives there and cancels in the sum")
     return Told(words, [_of_leaf(leaf, "next to nothing") for _, leaf in known[:few]])
 
 
@@ -549,7 +560,12 @@ def repeats(scene: Scene) -> Iterator[tuple[str, list[Round]]]:
         parents = ", ".join(dict.fromkeys(path.rpartition(".")[0] for path in modules))
         where = f" in {visible(parents)}" if every > len(modules) and parents else ""
         if rounds := _entering(scene, modules):
-            yield f"{kind}{where}", rounds
+            # A Sequential calls its modules by their numbers.
+            named = [
+                one._replace(name=f"{kind} {one.name}") if one.name.isdigit() else one
+                for one in rounds
+            ]
+            yield f"{kind}{where}", named
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
         kind = visible(frame.type or frame.title)

@@ -12,7 +12,7 @@ from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.beside import Calls, TermShares
 from gradscope.render.drawing.facts import meeting, opposing, residuals, skipped, up_to
-from gradscope.render.drawing.head import FEWEST_LINES, HEAD_LINES, Head
+from gradscope.render.drawing.head import FEWEST_LINES, HEAD_LINES, Head, by_size
 from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, listing
 from gradscope.render.drawing.scale import short, sizes, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
@@ -20,7 +20,7 @@ from gradscope.render.drawing.split_groups import leaf_groups, sentences
 from gradscope.render.drawing.verdict import Marks
 from gradscope.render.options import Options
 from gradscope.render.words.findings import head, paragraph
-from gradscope.render.words.numbers import size
+from gradscope.render.words.numbers import elements, size
 from gradscope.render.words.table import Cell, Column, Part, parts
 from gradscope.render.words.text import BADGES, Glyphs, cells, is_of_library
 from gradscope.render.words.text import INKS as INKS_OF
@@ -124,13 +124,19 @@ class Quantities:
             return [""] * 3
         infos = [gradients.entering(item) for item in items]
         many = len(infos) > 1
-        # Values of several expressions have no order in which they grow or shrink.
-        is_one = len(pieces) == 1 or any(piece is whole for piece in pieces)
-        drawn = strip(infos, STRIP, self.glyphs) if many and is_one else ""
+        if many and len(pieces) > 1 and not any(piece is whole for piece in pieces):
+            # Values of several expressions have no order in which they grow or shrink.
+            worst = min(infos, key=lambda info: by_size(info, -1))
+            is_whole = worst.state == "finite"
+            words = f"up to {told([worst], self.glyphs)}" if is_whole else told(infos, self.glyphs)
+            return [Part(words, self.scene.scale.ink(worst)), "", ""]
         return [
             Part(told(infos, self.glyphs), self.scene.scale.ink(combine(infos))),
             Part(f"×{len(infos):,}" * many, "dim"),
-            Part(drawn, self.scene.scale.ink(middle(infos))),
+            Part(
+                strip(infos, STRIP, self.glyphs) if many else "",
+                self.scene.scale.ink(middle(infos)),
+            ),
         ]
 
     def _at_calls(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
@@ -236,15 +242,16 @@ class _Code(Head):
         return self.scene.file(function.file) + ("" if is_module else f" · {function.name}")
 
     def _all_rows(self, functions: Sequence[SourceFunction]) -> Iterator[list[Cell]]:
-        for position, function in enumerate(functions):
-            is_folded = position in self.folded
-            if position and not (is_folded and position - 1 in self.folded):
+        opened = [one for at, one in enumerate(functions) if at not in self.folded]
+        for position, function in enumerate(opened):
+            if position:
                 yield [""]
-            if is_folded:
-                yield from self._folded(function)
-            else:
-                yield [Part(self._name(function), "bold")]
-                yield from self._rows(function)
+            yield [Part(self._name(function), "bold")]
+            yield from self._rows(function)
+        if opened and self.folded:
+            yield [""]
+        for position in sorted(self.folded):
+            yield from self._folded(functions[position])
 
     def _folded_of(self, functions: Sequence[SourceFunction]) -> set[int]:
         """The functions of installed packages that are a line each, where not all have room: those
@@ -344,10 +351,10 @@ class _Code(Head):
                     self._part(one, line.within(one) if self.known.answer else [one])
                     for one in wholes
                 )
-            if line.leaves and not is_beside:
-                yield from self._below(line.leaves, "  ")
             yield from self._marked(line, function.file)
             yield from self._findings(function.file, line, margin)
+            if line.leaves and not is_beside:
+                yield from self._below(line.leaves, "  ")
 
     def _row(self, line: SourceLine, wholes: Sequence[Made], margin: int) -> list[Cell]:
         text = line.text.expandtabs()[margin:].rstrip()
@@ -425,7 +432,7 @@ class _Code(Head):
         """The sizes of what leaves get; where they get something elsewhere as well, what each gets
         along one of these ``edges``, too: ``6.057 (4.976 here)``."""
         infos = self._arrived(positions)
-        gradients, whole = self.scene.gradients, told(infos, self.glyphs)
+        gradients, whole = self.scene.gradients, self._sized(positions, infos)
         if gradients is None or len(edges) != len(positions) or not span(infos):
             return whole
         nodes = {self.scene.graph.leaves[one].node for one in positions}
@@ -433,7 +440,20 @@ class _Code(Head):
         # Of what a hook has changed the parts are those of before.
         if is_all or not nodes.isdisjoint(gradients.backward.altered):
             return whole
-        return f"{whole} ({told([*map(gradients.backward.on_edge, edges)], self.glyphs)} here)"
+        here = self._sized(positions, [*map(gradients.backward.on_edge, edges)])
+        return f"{whole} ({here} here)"
+
+    def _sized(self, positions: Sequence[int], infos: Sequence[GradientInfo]) -> str:
+        """The sizes of what leaves get; of a single number that number, for its sign tells which
+        of several uses pull against each other."""
+        tensors = [self.scene.graph.leaves[one].tensor for one in positions]
+        if (
+            [elements(tensor.shape) for tensor in tensors]
+            == [1]
+            == [len(i.values or ()) for i in infos]
+        ):
+            return self.scene.told(infos[0], tensors[0], self.glyphs.silent, self.glyphs.bad)
+        return told(infos, self.glyphs)
 
     def _marked(self, line: SourceLine, file: str) -> Iterator[list[Cell]]:
         """What the verdict says of a line, and of the leaves that it takes."""

@@ -6,6 +6,7 @@ modules they flow through.
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
@@ -14,7 +15,7 @@ from gradscope.model.report import Report
 from gradscope.render.drawing import boxes
 from gradscope.render.drawing.boxes import INK, width
 from gradscope.render.drawing.graphviz import draw
-from gradscope.render.drawing.labels import FAINT, GREY, MAGENTA
+from gradscope.render.drawing.labels import FAINT, MAGENTA
 from gradscope.render.drawing.river import profile, told
 from gradscope.render.drawing.scale import STEPS, tint
 from gradscope.render.drawing.scene import Scene
@@ -94,6 +95,12 @@ LEAST = 100
 
 BED = "#f3f4f6"
 
+ZERO = "#b6bcc6"
+"""Of lines that stand where nothing is, and are not to be the loudest."""
+
+ENDS_FROM = 110
+"""Points of the bracket of a repeat that has room for the names of its first and last round."""
+
 
 def add_strip(picture: Element, scene: Scene) -> None:
     """Make room at the left of an SVG of Graphviz, and draw the strip there."""
@@ -120,7 +127,7 @@ class _Strip:
         self.rows = rows
         self.height = height
         self.tall = height / len(rows)
-        self.paths: dict[tuple[str, str], str] = {}
+        self.paths: dict[str, str] = {}
 
     def draw(self, into: Element) -> None:
         """Append all of it to a group whose origin is the strip's upper left corner."""
@@ -134,11 +141,9 @@ class _Strip:
             y = (number + 0.5) * self.tall
             known = row.middle is not None
             median += f"{self._x(row.middle or 0):.1f} {y:.1f}L" if known else "M"
-        marks = (MAGENTA, GREY, INK)  # over the streams of all rows
-        for (color, opacity), path in sorted(
-            self.paths.items(), key=lambda one: one[0][0] in marks
-        ):
-            SubElement(into, "path", {"d": path, "fill": color, "opacity": opacity})
+        marks = (MAGENTA, ZERO, INK)  # over the streams of all rows
+        for color, path in sorted(self.paths.items(), key=lambda one: one[0] in marks):
+            SubElement(into, "path", {"d": path, "fill": color})
         # A gap ends one line, and the next one begins.
         lines = "".join(f"M{line[:-1]}" for line in median.split("M") if line)
         SubElement(into, "path", {"d": lines, "fill": "none", "stroke": INK})
@@ -157,33 +162,33 @@ class _Strip:
             _text(into, words, place | {"text-anchor": "end" if x == WIDTH else "start"})
 
     def _draw_row(self, number: int, row: ProfileRow) -> None:
-        """The stream in the colour of its median and pale what is left of it; over it what is not
-        finite, zeros as lines by their share of the nodes, and the leaves as a dot."""
+        """The stream in the colour of its median; over it what is not finite, zeros as lines by
+        their share of the nodes, and the leaves as a dot."""
         y, tall = number * self.tall, self.tall
         if row.low is not None and row.middle is not None and row.high is not None:
             color = STEPS[self.scene.scale.step(row.middle) or 0]
             low, high = self._x(row.low), self._x(row.high)
-            self._add(color, LEFT, y, low - LEFT, tall, "0.3")
             self._add(color, min(low, high - 2), y, max(high - low, 2), tall)
         if row.bad:
             self._add(MAGENTA, LEFT, y, WIDTH - LEFT, tall)
         elif row.zero:
             room = (WIDTH - LEFT) * row.zero / (row.zero + row.finite)
             for x in range(0, int(room), 4):
-                self._add(GREY, LEFT + x, y, 1, tall)
+                self._add(ZERO, LEFT + x, y, 1, tall)
         if row.leaf is not None:
-            self._add(INK, self._x(row.leaf) - 1, y + tall / 2 - 1, 2, 2)
+            self._add(INK, self._x(row.leaf) - 1.5, y + tall / 2 - 1.5, 3, 3)
 
-    def _add(self, color: str, x: float, y: float, wide: float, tall: float, op: str = "1") -> None:
+    def _add(self, color: str, x: float, y: float, wide: float, tall: float) -> None:
         bar = f"M{x:.1f} {y:.1f}h{wide:.1f}v{tall:.1f}h{-wide:.1f}Z"
-        self.paths[color, op] = self.paths.get((color, op), "") + bar
+        self.paths[color] = self.paths.get(color, "") + bar
 
     def _x(self, norm: float) -> float:
         return LEFT + max((self.scene.scale.fraction(norm) or 0.0) * (WIDTH - LEFT), 1.0)
 
     def _brackets(self, into: Element) -> None:
         size, end = len(self.scene.graph.nodes), 0.0
-        found = brackets(hierarchy_of(self.scene.graph), LEAST * size / self.height)
+        known = hierarchy_of(self.scene.graph)
+        found = brackets(known, LEAST * size / self.height)
         for number, (first, behind, group) in enumerate(found):
             top = max(first * self.height / size, end)
             end = max(behind * self.height / size, end)
@@ -198,8 +203,21 @@ class _Strip:
             SubElement(bar, "title").text = shorten(name, boxes.LONGEST_TEXT, "…")
             if tall >= NAMED_FROM:
                 middle = f"translate({BRACKET / 2 + 3} {top + tall / 2:.1f}) rotate(-90)"
-                shown = shorten(name, int((tall - 6) / boxes.width("n", 10)), "…", keep_end=True)
+                room = tall - 6 - 40 * (group.count > 1 and tall >= ENDS_FROM)
+                shown = _fitting(name, room)
                 _text(into, shown, {"transform": middle, "text-anchor": "middle"})
+            if group.count > 1 and tall >= ENDS_FROM:
+                names = known.round_names(group.id)
+                for round_name, y in ((names[0], top + 9), (names[-1], end - 4)):
+                    at = {"x": f"{(BRACKET - 1) / 2}", "y": f"{y:.1f}", "text-anchor": "middle"}
+                    _text(into, re.sub(r".*\D", "", round_name), at | {"font-size": "8"})
+
+
+def _fitting(name: str, room: float) -> str:
+    """A name, or so much of the end of a path as a bracket of so many points has room for."""
+    words = [name, *(f"…{name[dot.end() :]}" for dot in re.finditer(r"\.(?!\*)", name))]
+    fits = (one for one in words if boxes.width(one, 10) <= room)
+    return next(fits, "") or shorten(name, int(room / boxes.width("n", 10)), "…")
 
 
 def _text(into: Element, words: str, style: dict[str, str]) -> None:
