@@ -148,8 +148,9 @@ def test_parts_that_do_not_fit_together_are_refused(target: Any, what: str) -> N
         ("f.py::losse", "f.py has no function 'losse'", "it has: losses, loss, "),
         ("f.py::Model.bild", "f.py has no function 'Model.bild'", "it has: Model, "),
         ("f.py::number", "f.py::number is not a function but of type int", "it has: "),
-        ("f.py::lots", "cannot be called without arguments: it needs a, c", "defaults"),
-        ("f.py::Model.forward", "it needs self, x", "defaults"),
+        ("f.py::lots(2)", "f.py::lots: missing a required argument: 'c'", "f.py::lots(a, b, rest"),
+        ("f.py::Model.forward", "missing a required argument: 'self'", "forward(self, x)"),
+        ("f.py::lots(loss())", "its arguments are no literals", "lr=0.1"),
     ],
 )
 def test_what_cannot_run_is_named(text: str, what: str, hint: str, here: Path) -> None:
@@ -220,7 +221,8 @@ def test_a_syntax_error_ends_the_program_before_it_starts(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("loss", 42), ("losses", [42]), ("Model.build", "built")]
+    ("name", "value"),
+    [("loss", 42), ("losses", [42]), ("Model.build", "built"), ("lots(2, c=0)", 2)],
 )
 def test_a_function_is_called_and_its_file_is_no_script(
     name: str, value: object, here: Path

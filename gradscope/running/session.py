@@ -98,7 +98,7 @@ def run(program: Program, asked: Request | Examination, member: Member = ALONE) 
         outcome.error = NoGraph(
             "no autograd graph is left in this process, and what the program did in its child "
             "processes is not watched",
-            "name the function that trains, to have it called in this process: FILE.py::FUNCTION",
+            "have the function that trains called in this process: 'FILE.py::FUNCTION(0, 1)'",
         )
     # One that has computed something and then leaves with a status is answered all the same.
     made_nodes = bool(seers) and seers[0].recorder.has_made_nodes

@@ -4,17 +4,21 @@ was meant when the file or function that it names is missing.
 
 from __future__ import annotations
 
+import ast
 import difflib
 import inspect
 import keyword
+import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import ModuleType
-from typing import Literal
+from types import MappingProxyType, ModuleType
+from typing import Literal, NamedTuple
 
 from gradscope.errors import TargetError
 from gradscope.filesystem import is_file
@@ -31,13 +35,79 @@ NOTEBOOK = ".ipynb"
 """How the name of a notebook ends."""
 
 
+class FunctionCall(NamedTuple):
+    """A call of the function ``name`` (dots go into classes) of a file."""
+
+    path: str
+    name: str
+    positional: tuple[object, ...] = ()
+    keywords: Mapping[str, object] = MappingProxyType({})
+
+    @classmethod
+    def read(cls, text: str) -> FunctionCall:
+        """``train.py::fit(0, lr=0.1)``, or without the brackets.
+
+        Raises:
+            TargetError: there is no name, or an argument is no literal.
+        """
+        found = re.fullmatch(r"(.+)::([^\W\d]\w*(?:\.[^\W\d]\w*)*)(\(.*\))?", text, re.DOTALL)
+        if found is None:
+            raise TargetError(
+                f"{text!r} does not name a function in a file",
+                "write script.py::function, or script.py::Class.method",
+            )
+        try:
+            call = ast.parse(f"f{found[3] or '()'}", mode="eval").body
+            assert isinstance(call, ast.Call)
+            named = {one.arg or "**": ast.literal_eval(one.value) for one in call.keywords}
+            return cls(found[1], found[2], tuple(map(ast.literal_eval, call.args)), named)
+        except (SyntaxError, ValueError, TypeError, AssertionError):
+            raise TargetError(
+                f"{text!r}: its arguments are no literals",
+                "write numbers, texts, lists and the like: 'script.py::train(0, lr=0.1)'",
+            ) from None
+
+    def of(self, module: ModuleType, text: str) -> Callable[[], object]:
+        """Return the call, ready to be made.
+
+        Args:
+            module: the loaded file.
+            text: the file as the user typed it, for messages.
+
+        Raises:
+            TargetError: it is not there, is no function, or does not take these arguments.
+        """
+        found: object = module
+        for part in self.name.split("."):
+            if not hasattr(found, part):
+                what = f"{text} has no function {self.name!r}"
+                raise TargetError(what, _names_hint(self.name, module))
+            found = getattr(found, part)
+        if not callable(found):
+            what = f"{text}::{self.name} is not a function but of type {type(found).__name__}"
+            raise TargetError(what, _names_hint(self.name, module))
+        try:
+            # Some builtins tell nothing about their parameters; calling them will.
+            with suppress(ValueError):
+                signature = inspect.signature(found)
+                signature.bind(*self.positional, **self.keywords)
+        except TypeError as error:
+            takes = ", ".join(signature.parameters)
+            raise TargetError(
+                f"{text}::{self.name}: {error}",
+                f"give its arguments: '{text}::{self.name}({takes})'",
+            ) from None
+        return partial(found, *self.positional, **self.keywords)
+
+
 @dataclass(frozen=True)
 class Target:
     """One program to run.
 
     Attributes:
         kind: how ``text`` is meant.
-        text: a path, a module name, code, ``PATH::NAME``, ``-``, or for a cell ``In[3]``.
+        text: a path, a module name, code, ``PATH::NAME`` or ``PATH::NAME(0, 2)``, ``-``, or for a
+            cell ``In[3]``.
         arguments: what the program finds in ``sys.argv[1:]``.
         lets: names and unevaluated literals from ``--let``; only for ``"code"``.
 
@@ -63,12 +133,7 @@ class Target:
                 raise TargetError(f"--let cannot bind {name!r}", "write --let NAME=LITERAL")
 
     def _check_function(self) -> None:
-        path, separator, name = self.text.rpartition("::")
-        if not (path and separator and all(part.isidentifier() for part in name.split("."))):
-            raise TargetError(
-                f"{self.text!r} does not name a function in a file",
-                "write script.py::function, or script.py::Class.method",
-            )
+        path = FunctionCall.read(self.text).path
         if path.endswith(NOTEBOOK):
             raise TargetError(
                 f"{self.text!r} names a function of a notebook; only those of scripts are called",
@@ -93,7 +158,8 @@ class Target:
 
 
 def parse_target(text: str, arguments: Iterable[str] = ()) -> Target:
-    """Read a target that was typed as one word: a path, ``PATH::NAME``, or ``-``.
+    """Read a target that was typed as one word: a path, ``PATH::NAME`` with or without
+    ``(0, lr=0.1)``, or ``-``.
 
     Args:
         text: the word.  One colon, as in ``C:\\train.py``, means nothing; two name a function,
@@ -101,7 +167,7 @@ def parse_target(text: str, arguments: Iterable[str] = ()) -> Target:
         arguments: what the program is to find in ``sys.argv[1:]``.
 
     Raises:
-        TargetError: the word is empty, or what follows ``::`` is no name.
+        TargetError: the word is empty, or what follows ``::`` is no name or call.
     """
     kind: TargetKind = "script"
     if text == "-":
@@ -143,35 +209,6 @@ def _is_module(name: str) -> bool:
     return PathFinder.find_spec(first, ["", *sys.path]) is not None
 
 
-def function_in(module: ModuleType, name: str, text: str) -> Callable[[], object]:
-    """Return the function ``name`` (dots go into classes) of ``module``, ready to be called.
-
-    Args:
-        module: the loaded file.
-        name: the name after ``::``.
-        text: the file as the user typed it, for messages.
-
-    Raises:
-        TargetError: it is not there, is no function, or cannot be called without arguments.
-    """
-    found: object = module
-    for part in name.split("."):
-        if not hasattr(found, part):
-            what = f"{text} has no function {name!r}"
-            raise TargetError(what, _names_hint(name, module))
-        found = getattr(found, part)
-    if not callable(found):
-        what = f"{text}::{name} is not a function but of type {type(found).__name__}"
-        raise TargetError(what, _names_hint(name, module))
-    needed = _needed_parameters(found)
-    if needed:
-        raise TargetError(
-            f"{text}::{name} cannot be called without arguments: it needs {', '.join(needed)}",
-            "give its parameters defaults, or name a function that takes none and calls it",
-        )
-    return found
-
-
 def _names_hint(name: str, module: ModuleType) -> str:
     # Not what the file imported: nobody means torch.relu by train.py::relu.
     own = [
@@ -182,17 +219,3 @@ def _names_hint(name: str, module: ModuleType) -> str:
     if not own:
         return "the file defines no functions"
     return f"it has: {listed(nearest(name, own), _SHOWN_NAMES)}"
-
-
-def _needed_parameters(function: Callable[..., object]) -> list[str]:
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        # Some builtins tell nothing about their parameters; calling them will.
-        return []
-    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [
-        parameter.name
-        for parameter in parameters
-        if parameter.default is inspect.Parameter.empty and parameter.kind not in optional
-    ]

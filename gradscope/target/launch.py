@@ -27,7 +27,7 @@ from typing import Any
 from gradscope.errors import TargetError, ToolMissing
 from gradscope.filesystem import here
 from gradscope.target.cleaning import level_recursion
-from gradscope.target.description import Target, function_in, missing_file_hint
+from gradscope.target.description import FunctionCall, Target, missing_file_hint
 
 _JSON = {".json", ".jsonl", ".ndjson"}
 _DATA = {
@@ -172,7 +172,8 @@ def _stdin(target: Target) -> Launch:
 
 
 def _function(target: Target) -> Launch:
-    text, _, name = target.text.rpartition("::")
+    asked = FunctionCall.read(target.text)
+    text = asked.path
     path = _absolute(text)
     code = _compiled(_read(path, text), path)
     stem = PurePath(path).stem
@@ -187,10 +188,10 @@ def _function(target: Target) -> Launch:
         ready.is_importing = False
         # Only now: a name may have been imported, or made by a decorator.
         try:
-            function = function_in(module, name, text)
+            call = asked.of(module, text)
         except TargetError as error:
             raise Refused(error) from None
-        return function()
+        return call()
 
     main = _main_module(BuiltinImporter)
     place = _directory_of(path)
