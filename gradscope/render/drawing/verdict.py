@@ -560,12 +560,12 @@ def repeats(scene: Scene) -> Iterator[tuple[str, list[Round]]]:
         parents = ", ".join(dict.fromkeys(path.rpartition(".")[0] for path in modules))
         where = f" in {visible(parents)}" if every > len(modules) and parents else ""
         if rounds := _entering(scene, modules):
-            # A Sequential calls its modules by their numbers.
-            named = [
-                one._replace(name=f"{kind} {one.name}") if one.name.isdigit() else one
-                for one in rounds
-            ]
-            yield f"{kind}{where}", named
+            # Of a long path the end tells them apart, but for what a Sequential calls by a number.
+            is_short = "," not in parents
+            names = [short(path) if is_short else path for path in modules]
+            names = [f"{kind} {one}" if one.isdigit() else one for one in names]
+            pairs = zip(rounds, names, strict=True)
+            yield f"{kind}{where}", [one._replace(name=name) for one, name in pairs]
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
         kind = visible(frame.type or frame.title)
