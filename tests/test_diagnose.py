@@ -735,12 +735,12 @@ def cut_off() -> Report:
     return observed(plain(), learners=(learner("b", used=A),), cuts=(cut,), failure=NO_HISTORY)
 
 
-def beside(*lost: int) -> Report:
-    """A cut of a way of the gradient, or of a term that was made at ``lost``."""
+def lost_term(origin: int) -> Report:
+    """A cut of a term that was made at ``origin``, of what learns by another way."""
     (cut,) = seen_in(cut_off()).cuts
-    cut = msgspec.structs.replace(cut, feeds_graph=True, ways=("b",))
-    terms = tuple(LostTerm(cut, origin, ("b",)) for origin in lost)
-    learners = (REACHED, learner("b", used=A, reached=bool(lost)))
+    cut = msgspec.structs.replace(cut, feeds_graph=True)
+    learners = (REACHED, learner("b", used=A, reached=True))
+    terms = (LostTerm(cut, origin, ("b",)),)
     return observed(plain(), learners=learners, cuts=(cut,), lost_terms=terms)
 
 
@@ -831,7 +831,6 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         )
         for code, factor in (("GS201", 1e-2), ("GS202", 1e2))
     },
-    ("GS303", "GS317"): beside(),
     ("GS303", "GS403"): cut_off(),
     **{(code, "GS410"): report for code, report in RAISED.items()},
     ("GS701", "GS410"): with_ranks(
@@ -1006,7 +1005,7 @@ TOLD = {
     **PROBABILITIES,
     **OBSERVED,
     **RANKS,
-    "a lost term in the place of the way that it lost": (beside(A), "GS303 warning 8"),
+    "a lost term": (lost_term(A), "GS303 warning 8"),
 }
 
 

@@ -411,21 +411,19 @@ GATHERINGS = {
         BETWEEN,
         (*DROPPED, "Torch recorded"),
     ),
-    "one way": Case(
-        gathered("dist.all_gather(parts, share)", "share.square().mean()"),
-        *("GS317", 24, (*BETWEEN, "one way of the gradient")),
+    "one way of two": Case(
+        gathered("dist.all_gather(parts, share)", "share.square().mean()"), "GS303", 0
     ),
-    "the own part put back": Case(gathered(OWN, "share.square().mean()"), "GS317", 0),
     "only the own part": Case(gathered(OWN), "GS303", 0),
     "by a Function with a backward": Case(gathered("parts = Given.apply(share)"), "GS303", 0),
 }
 
 
 def test_what_a_collective_of_two_ranks_cuts_off(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(GATHERINGS["one way"].program, "utf-8")
+    (tmp_path / "train.py").write_text(GATHERINGS["all of it"].program, "utf-8")
     done = run(tmp_path, ["doctor", "train.py"])
-    assert [one.status for one in done] == [0, 0], done
-    assert "GS317 way-cut-off · information · train.py:24" in done[0].out
+    assert [one.status for one in done] == [1, 0], done
+    assert "GS303 history-cut · warning · train.py:24" in done[0].out
 
 
 BORN = {

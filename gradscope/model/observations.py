@@ -166,8 +166,7 @@ class Cut(Record, eq=False):
     was made from its result is added to a loss that other terms give its history;
     ``scalar``: what was cut was such a number already.  ``inside``: a custom
     Function whose result does have history, and that used these leaves without being given them;
-    ``ungiven``: so did this one, and its result has none.  ``ways``: leaves behind it that the next
-    step changed, and that learn by other ways, where its result went into a layer.
+    ``ungiven``: so did this one, and its result has none.
     """
 
     origin: Place
@@ -185,7 +184,6 @@ class Cut(Record, eq=False):
     within: str = ""
     twin: str = ""
     inside: bool = False
-    ways: tuple[str, ...] = ()
     ungiven: bool = False
 
 

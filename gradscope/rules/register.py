@@ -35,8 +35,8 @@ _NAME = re.compile(r"[a-z]+(-[a-z]+)*", re.ASCII)
 _FOLDER = Path(__file__).parent
 _PACKAGE = __name__.rpartition(".")[0]
 
-_GONE = """103 104 107 207 208 302 304 308 309 310 311 312 314 315 316 318 319 330 331 332 404 405
-    406 407 408 409 411 412 413 507 509 510 511 513 514 515 516 517 518 519 520 521 522
+_GONE = """103 104 107 207 208 302 304 308 309 310 311 312 314 315 316 317 318 319 330 331 332 404
+    405 406 407 408 409 411 412 413 507 509 510 511 513 514 515 516 517 518 519 520 521 522
     523 524 525 530 531 532 533 534 535 536 537 538 539 540 541 542 543 544 545 546 547
     548 549 550 551 552 553 554 557 558 559 560 602 704 705"""
 REMOVED = {f"GS{number}": "0.1.0" for number in _GONE.split()}
@@ -61,7 +61,6 @@ _ASKS: dict[str, Callable[[Facts], object]] = {
     "loop/loss_broadcasts": _sees("broadcasts"),
     "loop/stale_graph": _MISTAKES,
     "missing/step_changes_nothing": _sees("effects"),
-    "missing/way_cut_off": _sees("cuts"),
     "ranks": lambda facts: facts.report.ranks is not None,
     "sizes/dead_units": _ACTIVITIES,
     "sizes/saturated_activation": _ACTIVITIES,

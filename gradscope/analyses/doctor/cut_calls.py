@@ -33,15 +33,13 @@ searched any more."""
 
 class KnownCut(Cut, eq=False, gc=True):
     """A place that cuts, with what the report tells by names and numbers: the leaves behind its
-    first call, which are held, and behind ``later`` ones; by their id those that learn by other
-    ways.
+    first call, which are held, and behind ``later`` ones.
 
     ``gathers``: it is a collective; ``discrete``: its result is no floating-point number.
     """
 
     first: list[torch.Tensor] | None = None
     later: TensorTable[bool] = msgspec.field(default_factory=lambda: TensorTable(MAX_FOLLOWED))
-    learning: dict[int, TensorRef] = msgspec.field(default_factory=dict)
     gathers: bool = False
     discrete: bool = False
     vain: int = 0
@@ -81,28 +79,19 @@ class KnownCut(Cut, eq=False, gc=True):
 @dataclass(eq=False)
 class CutCall:
     """One call at such a place: where somebody has looked, the leaves behind it, and what lay near;
-    how many nodes were ``made`` by then, and those
-    that took its result, of which some ``added`` it to another, or took it into a layer
-    (``entered``); ``age`` counts the backward calls since."""
+    the nodes that took its result, of which some ``added`` it to another; ``age`` counts the
+    backward calls since."""
 
     cut: KnownCut
     leaves: list[TensorRef] | None
     near: Near = field(default_factory=dict)
-    made: int = 0
     takers: set[int] = field(default_factory=set)
     added: set[int] = field(default_factory=set)
-    entered: set[int] = field(default_factory=set)
     age: int = 0
 
     def behind(self) -> list[torch.Tensor]:
         """The leaves that lay behind it, as far as that is known."""
         return self.cut.behind() if self.leaves is None else living(self.leaves)
-
-    def is_made_since(self, count: int) -> bool:
-        """Whether it is known that what it cut was made after so many nodes, and not carried over
-        from before."""
-        source = next(iter(self.near), 0)
-        return self.made >= count and bool(self.near) and (source < 0 or source >= count)
 
 
 LARGEST = 4_096
@@ -115,17 +104,7 @@ def family(names: str) -> frozenset[str]:
 
 
 NUMBERS = family("item tolist numpy float int bool complex index array")
-JOINING = family("cat concat concatenate stack hstack vstack dstack column_stack")
 SHARING = ("data", "detach")
-ENTERING = JOINING | family(
-    "linear matmul mm bmm addmm baddbmm einsum bilinear rmatmul prelu "
-    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
-    "layer_norm group_norm batch_norm instance_norm rms_norm "
-    "lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell "
-    "scaled_dot_product_attention multi_head_attention_forward"
-)
-"""What a layer does, and what puts things side by side."""
-
 ADDING = family("add radd iadd add_ sub rsub isub sub_ stack")
 
 

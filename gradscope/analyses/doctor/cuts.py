@@ -25,7 +25,6 @@ from gradscope.analyses.doctor.ancestry import (
 )
 from gradscope.analyses.doctor.cut_calls import (
     ADDING,
-    ENTERING,
     MAX_FOLLOWED,
     MOST_GRAPHS,
     SHARING,
@@ -41,7 +40,6 @@ from gradscope.analyses.doctor.cut_calls import (
 )
 from gradscope.analyses.doctor.switches import Switch, Switches
 from gradscope.autograd.elements import is_small
-from gradscope.autograd.nodes import sequence_number
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
@@ -80,7 +78,6 @@ class Cuts:
     def __init__(self, recorder: Recorder, switches: Switches) -> None:
         self._recorder = recorder
         self._numbers = PlainNumbers(recorder.sources)
-        self._marked_at = 0
         self._switches = switches
         self.known: dict[_Key, KnownCut] = {}
         self.taken: list[CutCall] = []
@@ -178,13 +175,11 @@ class Cuts:
             for call in self._calls_of(root) if isinstance(root, torch.Tensor) else ():
                 call.cut.feeds_graph = call.cut.root = True
         waiting, self.taken = list(self._waiting.values()), []
-        self._marked_at = sequence_number()
         # This runs at every backward call, and only some programs have a cut that waits.
         walked = set(sequences) if waiting else set()
         adding = terms_of(roots).adding if any(call.added for call in waiting) else set()
         for call in waiting:
-            added, entered = call.added & adding, call.entered & walked
-            taken = replace(call, takers=call.takers & walked, added=added, entered=entered)
+            taken = replace(call, takers=call.takers & walked, added=call.added & adding)
             call.cut.feeds_graph |= bool(taken.takers)
             call.cut.summand |= bool(taken.added)
             if taken.takers or taken.added:
@@ -194,7 +189,7 @@ class Cuts:
             # A graph may wait for others: the losses of two networks are often made together.
             if call.age == MOST_GRAPHS or not call.takers:
                 del self._waiting[id(call)]
-                call.takers, call.added, call.entered, call.age = set(), set(), set(), 0
+                call.takers, call.added, call.age = set(), set(), 0
 
     def start_step(self) -> None:
         """Forget results that have died."""
@@ -225,7 +220,7 @@ class Cuts:
         )
         if cut is None:
             return None
-        known = CutCall(cut, None, made=sequence_number())
+        known = CutCall(cut, None)
         if not cut.is_settled:
             found = leaves_behind(behind)
             cut.add(found)
@@ -271,7 +266,6 @@ class Cuts:
         is_small_sum = is_sum and all(is_small(tensor, 1) for tensor in call.operands)
         # One that the other operand is near to stands for what all of them are taken for.
         is_apart = is_sum and not any(_is_related(one, others) for one in calls)
-        is_layer = call.function in ENTERING or (is_apart and "add" in call.function)
         # What is 0 adds nothing to the loss either: the density of a point mass at its point.
         added = {
             id(known)
@@ -286,9 +280,6 @@ class Cuts:
             is_added = is_small_sum or (is_apart and not known.cut.sets)
             if is_added and id(known) in added:
                 known.added.add(node)
-            is_way = is_layer or known.cut.gathers
-            if is_way and not known.cut.sets and known.is_made_since(self._marked_at):
-                known.entered.add(node)
 
     def _take_number(self, call: TorchCall) -> None:
         """A call that made a node may have added a plain number."""

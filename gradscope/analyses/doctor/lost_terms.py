@@ -47,13 +47,12 @@ class KnownLoss(LostTerm, eq=False, gc=True):
 
 
 class _TermSuspect(NamedTuple):
-    """What a cut took out of a term, or all of a term that is a plain number (None): the leaves
-    behind it, and whether its result went into a layer."""
+    """What a cut took out of a term, or all of a term that is a plain number (None), and the leaves
+    behind it."""
 
     cut: KnownCut
     behind: list[TensorRef]
     term: KnownTerm | None
-    enters: bool
 
 
 class _Call(NamedTuple):
@@ -112,10 +111,10 @@ class LostTerms:
         for one in taken:
             behind = list(map(TensorRef, one.behind()))
             if one.added:
-                suspects.append(_TermSuspect(one.cut, behind, None, False))
+                suspects.append(_TermSuspect(one.cut, behind, None))
             used = [above[watch.sequences[number]] for number in one.takers - one.added]
             suspects += [
-                _TermSuspect(one.cut, behind, term, bool(one.entered))
+                _TermSuspect(one.cut, behind, term)
                 for term in terms
                 if any(mask & bits[term.origin] for mask in used)
             ]
@@ -157,11 +156,6 @@ class LostTerms:
         wanted = set(map(id, starved)) if cut.twin else self._stepped
         if term is not None and not wanted.isdisjoint(term.given):
             known.fine = True
-            if suspect.enters and not cut.discrete:
-                # What gets no gradient at all no step changes, though its optimizer makes one.
-                given = set().union(*(one.given for one in call.terms))
-                learning = (leaf for leaf in starved if id(leaf) in given)
-                cut.learning.update((id(leaf), TensorRef(leaf)) for leaf in learning)
             return
         if not known.times:
             known.call = call.number

@@ -216,9 +216,8 @@ def cuts_and_terms(
     cuts: dict[Cut, Cut] = {}
     known = (one for one in listener.cuts.known.values() if one.feeds_graph or not one.inside)
     for cut in sorted(known, key=lambda one: one.inside):
-        told = {"leaves": names(cut.behind()), "ways": names(living(cut.learning.values()))}
         # A report holds no tensor.
-        cuts[cut] = case.origins.told(cut, first=None, **told)
+        cuts[cut] = case.origins.told(cut, first=None, leaves=names(cut.behind()))
     lost = [
         case.origins.told(term, cut=cuts[term.cut], leaves=names(living(term.starved)))
         for term in listener.lost_terms.known

@@ -79,7 +79,7 @@ from gradscope.words import first_line, listed
 class HistoryCut(Rule):
     code = "GS303"
     name = "history-cut"
-    before = {"GS317": "place", "GS403": "failure", "GS410": "failure"}
+    before = {"GS403": "failure", "GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for cuts, learners in _cut_off(facts):

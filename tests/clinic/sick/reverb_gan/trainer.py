@@ -22,7 +22,7 @@ class Room2Reverb:
     def generator_step(self, image, spec):
         f = self.enc(image)
         fake_spec = self.g(f)
-        d_fake = self.d(fake_spec.detach(), f)  # <- GS317
+        d_fake = self.d(fake_spec.detach(), f)  # <- GS000
         g_loss1 = F.mse_loss(d_fake, torch.ones_like(d_fake))
         g_loss2 = F.l1_loss(fake_spec, spec)
         g_loss = g_loss1 + self.lambda_spec * g_loss2
