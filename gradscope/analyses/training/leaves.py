@@ -75,7 +75,8 @@ class KnownLeaf(TrackedParameter, eq=False, gc=True):
     It is ``inner`` to a custom Function; its gradient was ``read``.  ``holders`` are the places
     that made optimizers which took it, and ``optimizer`` is one of them, of several one that steps.
 
-    As a backward call left it: its ``version``, -1 before any, and by id what it held in ``.grad``;
+    As a backward call left it: its ``version``, -1 before any, its ``storage``, and by id what it
+    held in ``.grad``;
     ``mixed``: that was a gradient which had been used, and a new one.  Of the steps of optimizers:
     whether one has changed it at all (``steps``), or since the call (``stepped``), and whether that
     used a mixed gradient (``reused``).
@@ -90,6 +91,7 @@ class KnownLeaf(TrackedParameter, eq=False, gc=True):
     holders: tuple[int, ...] = ()
     optimizer: KnownOptimizer | None = None
     version: int = -1
+    storage: int = 0
     gradient: int = 0
     mixed: bool = False
     steps: bool = False

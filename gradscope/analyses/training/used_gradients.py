@@ -45,8 +45,7 @@ class Accumulating:
         for leaf, known in zip(leaves, map(self._leaves.get, leaves), strict=True):
             if known.version < 0:
                 continue
-            # Written out for the versions, which nearly all steps change.
-            is_changed = leaf._version != known.version or _is_changed(leaf, known, edited)
+            is_changed = _is_changed(leaf, known, edited)
             if is_changed:
                 known.written = True
             else:
@@ -94,12 +93,17 @@ class Accumulating:
         """Remember how the call left the leaves."""
         for leaf, known in zip(leaves, map(self._leaves.of, leaves), strict=True):
             known.version, known.gradient = leaf._version, id(leaf.grad)
+            known.storage = storage_of(leaf)
             known.stepped = known.reused = False
 
 
 def _is_changed(leaf: torch.Tensor, known: KnownLeaf, edited: set[int]) -> bool:
-    # A change through `.data` leaves the version of the leaf as it was.
-    return leaf._version != known.version or (bool(edited) and storage_of(leaf) in edited)
+    # Nearly all steps change the version; a change through `.data` leaves it as it was, and
+    # `p.data = value` gives the leaf another storage.
+    if leaf._version != known.version:
+        return True
+    storage = storage_of(leaf)
+    return storage != known.storage or storage in edited
 
 
 Fate = Literal["used", "kept", "gone"]
