@@ -1,5 +1,6 @@
 // Draws what is in sight on a canvas.  Knows nothing of events.
 import { DOWN, FOOT, stretches, trace } from "./curve.js";
+import { dotted } from "./format.js";
 import { isBad } from "./gradients.js";
 import { isCarried, isPort } from "./level.js";
 import { tint } from "./scale.js";
@@ -140,7 +141,7 @@ export class Painter {
       endsOf(model, box).forEach((words, i) => this._text(words, box.x + (i ? box.width - 10 : 10), box.y + y + height / 2, { color: theme.faint, align: i ? "right" : "left" }));
     }
     // Bars of which all are long, or all short, are told apart by their range.
-    const all = [box.bars ? sizeWords(scene.shown.of(box)) : "", size].filter(Boolean).join(" · ");
+    const all = dotted(box.bars && sizeWords(scene.shown.of(box)), size);
     const words = [all, size].find((one) => used + widthOf(one, LABEL) < box.width - 30);
     if (!words) return;
     this._band(box.x + box.width - widthOf(words, LABEL) - 13, box.y, widthOf(words, LABEL) + 8, halo);

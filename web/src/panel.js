@@ -1,6 +1,6 @@
 // The side panel: everything known of one node, group, or of the whole report.  Text only, never markup.
 import { element, faint, link, span } from "./element.js";
-import { count, harmless, leavesOf, lookup, number, plural, shapeOf, targetName, tensor, visible } from "./format.js";
+import { count, dotted, harmless, leavesOf, lookup, number, plural, shapeOf, targetName, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
 import { layerSwitch, standing } from "./layers_panel.js";
 import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
@@ -70,7 +70,7 @@ export class Panel {
     const info = model.flowing(bundle);
     return [
       element("h2", { text: endNames(model, bundle).join(" → ") }),
-      faint("p", [plural(edges.length + seeds.length, "edge"), "the gradient flows this way"].join(" · ")),
+      faint("p", `${plural(edges.length + seeds.length, "edge")} · the gradient flows this way`),
       info ? this.facts("", this._numbers(info)) : null,
       edges.length ? flows(edges.length > 1 ? "edges" : "edge", rows, edges.length) : element("p", { text: seeds.map((root) => seedWords(model, root)).join(", ") }),
     ];
@@ -109,7 +109,7 @@ export class Panel {
     const entering = model.entering(g);
     return [
       element("h2", { text: `${name}${times}` }),
-      faint("p", [...new Set([kind, visible(type), size, leavesOf(leaves.length)])].filter(Boolean).join(" · ")),
+      faint("p", dotted(...new Set([kind, visible(type), size, leavesOf(leaves.length)]))),
       this.facts("", [["module", kind === "module" ? visible(title) : ""], ["operations", kind === "repeat" && !type ? visible(title) : ""], ["called as", kind === "module" ? visible(label) : ""], ["expressions", kind === "repeat" && label !== name ? visible(label) : ""]]),
       this.shown({ group: g }),
       entering ? this.facts("gradient entering", [...this._numbers(entering), ["of it", meetingWords(model, { group: g })]]) : null,
@@ -128,7 +128,7 @@ export class Panel {
     const values = model.data.nodes.values[node]?.[0];
     return [
       element("h2", { text: names[0] ?? nodeName(model, node) }),
-      faint("p", [model.op(node), `#${node}`, kind].filter(Boolean).map(visible).join(" · ")),
+      faint("p", dotted(visible(model.op(node)), `#${node}`, visible(kind))),
       names.length > 1 ? faint("p", `also ${names.slice(1).join(", ")}`) : null,
       this.facts("", [
         ["shape", this._shapes(node)],

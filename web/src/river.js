@@ -58,7 +58,7 @@ export class River {
     this.stream.replaceChildren(...this._brackets(), ...this._flow(), ...this._marks());
     const { scale } = this.viewer;
     this.axis.replaceChildren(...["from", "to"].map((end) => element("span", { text: scale.end(end) })));
-    this.element.setAttribute("aria-valuemax", String(this.profile.rows - 1));
+    this.element.ariaValueMax = this.profile.rows - 1;
     this._go(this.at);
     this.look();
   }
@@ -204,8 +204,8 @@ export class River {
 
   _go(row) {
     this.at = Math.min(Math.max(row, 0), this.profile.rows - 1);
-    this.element.setAttribute("aria-valuenow", String(this.at));
-    this.element.setAttribute("aria-valuetext", this._words(this.at).join(", "));
+    this.element.ariaValueNow = this.at;
+    this.element.ariaValueText = this._words(this.at).join(", ");
   }
 
   _hover(event) {

@@ -125,7 +125,7 @@ export class Viewer extends Drawing {
 
   _fold(isFolded) {
     document.body.classList.toggle("folded", isFolded);
-    this.facts.setAttribute("aria-pressed", String(!isFolded));
+    this.facts.ariaPressed = !isFolded;
   }
 
   toggleFacts() {

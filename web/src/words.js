@@ -1,5 +1,5 @@
 // What boxes and lines are called, and what is said of a gradient.  The same words on the canvas, in the panel and in the list.
-import { count, leavesOf, number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
+import { count, dotted, leavesOf, number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
 import { isBad } from "./gradients.js";
 import { ROUNDS, isCarried, isPort } from "./level.js";
 import { toldApart } from "./ranks.js";
@@ -72,7 +72,7 @@ function toldMeeting(model, box, { skip, cancelled }) {
     const many = isOne && node !== null && model.incoming(node).filter((edge) => model.strength(edge)).length + model.data.roots.filter((root) => root.node === node).length;
     words.push(many ? `${count(many)} gradients cancel ${share}` : `cancels up to ${share}`);
   }
-  return [...words, apartWords(model, box)].filter(Boolean).join(" · ");
+  return dotted(...words, apartWords(model, box));
 }
 
 /** `∂L/∂y`, as what is given for a root is called. */
@@ -259,7 +259,7 @@ export function flowWords(model, bundle) {
   if (info?.most && !info.span && info.state === "finite") return `${plural(edges, "edge")}, up to ${number(info.most)}`;
   // A line has no room for how many layers it tells of.
   const shape = edges > 1 ? null : shapeOf(shapeText(model, bundle));
-  return [told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, shape), ...moreWords(model, bundle)].filter(Boolean).join(" · ");
+  return dotted(told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, shape), ...moreWords(model, bundle));
 }
 
 /** For how many edges a line stands, in each layer. */

@@ -1358,7 +1358,7 @@ test("the verdict is not said of another rank", oncePerPage, async () => {
   const page = await opened("sized");
   const told = () => page.locator(".verdict").textContent();
   const first = await told();
-  assert.match(first, /^‖g‖ grows ×6050 from gpt.h.11 back through gpt.h.0: 6.53 arrives, 39519 goes on\nall 150 leaves get ‖g‖ /);
+  assert.match(first, /^△ ‖g‖ grows ×6050 from gpt.h.11 back through gpt.h.0: 6.53 arrives, 39519 goes on\nall 150 leaves get ‖g‖ /);
   await page.getByLabel("Rank").selectOption("1");
   assert.equal(await told(), "");
   await page.getByLabel("Rank").selectOption("0");
