@@ -804,10 +804,16 @@ test("the first view has what is marked with the numbers that leave it, and no b
   }
 });
 
-test("where nothing is marked the first view begins at what is given for the root", oncePerPage, async () => {
-  const page = await opened("unet", { isAsItOpens: true, viewport: { width: 1400, height: 480 } });
-  const { y } = await place(page, "s0");
-  assert.ok(y > 60 && y < 300, String(y));
+test("where nothing is marked the first view has what stands for most of the graph, and a button leads to the output", oncePerPage, async () => {
+  const page = await opened("transformer", WIDE);
+  const seen = () => page.evaluate(() => {
+    const { view, canvas, boxes } = window.gradscope;
+    const [frame, seed] = [[...boxes.values()].find((box) => box.open && box.bars), boxes.get("s0")];
+    return [frame, seed].map(({ y, height }) => y >= view.y && y + height <= view.y + canvas.clientHeight / view.zoom);
+  });
+  assert.deepEqual(await seen(), [true, false]);
+  await page.getByRole("button", { name: "↑ output" }).click();
+  assert.deepEqual(await seen(), [false, true]);
   await page.closed();
 });
 
