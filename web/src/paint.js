@@ -5,7 +5,7 @@ import { isBad } from "./gradients.js";
 import { isCarried, isPort } from "./level.js";
 import { tint } from "./scale.js";
 import { LABEL, TITLE, callOf, endsOf, groupMark, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
-import { columnsOf, fillRect, strip } from "./strip.js";
+import { columnsOf, fillRect, ownScale, strip } from "./strip.js";
 import { fitted, widthOf } from "./text.js";
 import { severityColor } from "./theme.js";
 import { bothWords, boxWords, flowWords, meetingWords, seedWords, severitySign, sizeWords, told, toldSize, wallWords } from "./words.js";
@@ -266,13 +266,13 @@ export class Painter {
   /** The strip of a box: what enters each of its rounds, or of the places that it stands for, in each call. */
   _strip(box) {
     const { context, scene, model } = this;
-    const { scale, theme, shown } = scene;
+    const { scale, sizes, theme, shown } = scene;
     const grid = shown.grid(box);
     const { x, y, width, height } = stripOf(model, box);
     const now = model.passNumber;
     const shownAt = box.picked === null || box.picked === undefined ? null : { number: box.picked, pass: now };
     const mark = (scene.hovered === box.key && scene.bar) || shownAt;
-    strip(context, grid, { x: box.x + x, y: box.y + y, width, height }, { scale, theme, mark, now, isPair: model.isPair, fine: this._fine });
+    strip(context, grid, { x: box.x + x, y: box.y + y, width, height }, { scale, heights: scale === sizes && !model.isSpread ? ownScale(grid) : scale, theme, mark, now, isPair: model.isPair, fine: this._fine });
     return grid[now] ?? grid[0];
   }
 

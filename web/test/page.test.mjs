@@ -1171,6 +1171,14 @@ test("equal blocks are drawn once, a bar opens one of them", async () => {
   const told = () => page.evaluate((key) => { const { gradients, boxes } = window.gradscope; return gradients.of(boxes.get(key)); }, box.key);
   assert.deepEqual((await told()).span.map((info) => norm(info.norm)), [norm(Math.min(...norms)), norm(Math.max(...norms))]);
   assert.ok(new Set(box.bars.map(({ node }) => graph.nodes[node].op)).size === 1);
+  // Bars are as high as in a picture: by the numbers of their strip alone, over at least a decade.
+  const logs = norms.map(Math.log10);
+  const [low, high] = [Math.min(...logs), Math.max(...logs)];
+  const less = Math.max(1 - (high - low), 0) / 2;
+  const drawn = [...(await savedSvg(page)).matchAll(/<rect x="([^"]*)" y="([^"]*)" width="[^"]*" height="([^"]*)"/g)].map((found) => found.slice(1).map(Number));
+  const isBar = ([left, upper, tall]) => left > box.x + 13.9 && left < box.x + box.width - 14 && Math.abs(upper + tall - box.y - box.height + 4) < 0.1;
+  const [, ...tall] = drawn.filter(isBar).map(([, , height]) => height);
+  assert.deepEqual(tall.map(Math.round), logs.map((log) => Math.round(2 + (12 * (log - low + less)) / (high - low + 2 * less))));
   await page.mouse.click(x, y);
   assert.equal(await selectedNode(page), box.bars[2].node);
   assert.equal(norm((await told()).norm), norm(norms[2]));
