@@ -122,7 +122,9 @@ export class Painter {
     const { theme } = scene;
     const { name, type, times, size } = boxWords(model, box);
     const [badge, mark] = [model.troubles.at(box), groupMark(model, box).trim()];
-    const halo = theme.tints[box.depth % 2];
+    const below = stripOf(model, box);
+    // A line that comes in goes on below the words, and below a strip.
+    const ground = (x, width, height) => fillRect(this.context, theme.tints[box.depth % 2], x, box.y + 4, width, height);
     const sign = `▾ ${severitySign(badge)}`;
     const room = box.width - 18 - widthOf(`${sign}${times}`, TITLE);
     const title = `${sign}${fitted(name, TITLE, room)}${times}`;
@@ -130,27 +132,21 @@ export class Painter {
     const kind = type && named < room ? fitted(type, LABEL, room - named) : "";
     const marked = named + (kind ? widthOf(kind, LABEL) + 4 : 0);
     const used = marked + widthOf(mark, TITLE);
-    this._band(box.x + 5, box.y, used + 8, halo);
+    ground(box.x + 5, below ? box.width - 10 : used + 8, below ? below.y + below.height - 2 : 17);
     const color = badge ? severityColor(badge, theme) : theme.ink;
     this._text(title, box.x + 9, box.y + 13, { color, face: TITLE });
     this._text(mark, box.x + 9 + marked, box.y + 13, { color, face: TITLE });
     this._text(kind, box.x + 9 + named, box.y + 13, { color: theme.faint, face: LABEL });
-    if (box.bars) {
+    if (below) {
       this._strip(box);
-      const { y, height } = stripOf(model, box);
-      endsOf(model, box).forEach((words, i) => this._text(words, box.x + (i ? box.width - 10 : 10), box.y + y + height / 2, { color: theme.faint, align: i ? "right" : "left" }));
+      endsOf(model, box).forEach((words, i) => this._text(words, box.x + (i ? box.width - 10 : 10), box.y + below.y + below.height / 2, { color: theme.faint, align: i ? "right" : "left" }));
     }
     // Bars of which all are long, or all short, are told apart by their range.
     const all = dotted(box.bars && sizeWords(scene.shown.of(box)), size);
     const words = [all, size].find((one) => used + widthOf(one, LABEL) < box.width - 30);
     if (!words) return;
-    this._band(box.x + box.width - widthOf(words, LABEL) - 13, box.y, widthOf(words, LABEL) + 8, halo);
+    if (!below) ground(box.x + box.width - widthOf(words, LABEL) - 13, widthOf(words, LABEL) + 8, 17);
     this._text(words, box.x + box.width - 9, box.y + 13, { color: theme.faint, face: LABEL, align: "right" });
-  }
-
-  /** Below a heading a line that comes in goes on out of sight. */
-  _band(x, y, width, color) {
-    fillRect(this.context, color, x, y + 4, width, 17);
   }
 
   // ------------------------------------------------------------------ closed boxes
