@@ -645,11 +645,12 @@ test("every state of a gradient is told apart", oncePerPage, async () => {
   await page.closed();
 });
 
-test("the river calls no module by a number alone", oncePerPage, async () => {
-  const page = await opened("sequential");
-  const names = await page.locator(".river text").allTextContents();
-  assert.ok(names.length === 6 && names.every((name) => /\.[0-2]\.[02]$/.test(name)), names.join(" "));
-  await page.closed();
+test("the river names what differs in more than its number, and of many blocks some by their numbers", oncePerPage, async () => {
+  for (const [name, height, names] of [["sequential", 800, "experts.2 experts.1 experts.0"], ["transformer", 560, "11 8 4 0 h.* ×12"]]) {
+    const page = await opened(name, { viewport: { width: 1280, height } });
+    assert.equal((await page.locator(".river text").allTextContents()).join(" "), names);
+    await page.closed();
+  }
 });
 
 test("names cannot act", async () => {
@@ -1054,7 +1055,7 @@ test("where somebody has chosen the colours the river has no others", chromiumOn
     const colors = (element) => [getComputedStyle(element).fill, getComputedStyle(element).stroke].filter((one) => one.startsWith("rgb"));
     const probe = document.body.appendChild(document.createElement("i"));
     const chosen = ["Canvas", "CanvasText", "Highlight", "LinkText"].map((name) => ((probe.style.color = name), getComputedStyle(probe).color));
-    return [...document.querySelectorAll(".river path.bad, .river path.median, .river path.strong, .river rect:not(pattern *)")].map((one) => [one.getAttribute("class"), colors(one).filter((color) => !chosen.includes(color))]);
+    return [...document.querySelectorAll(".river path.bad, .river path.median, .river path.stream, .river rect:not(pattern *)")].map((one) => [one.getAttribute("class"), colors(one).filter((color) => !chosen.includes(color))]);
   });
   assert.ok(shown.length > 3);
   for (const [name, others] of shown) assert.deepEqual(others, [], name);
