@@ -1,5 +1,5 @@
 // The side panel: everything known of one node, group, or of the whole report.  Text only, never markup.
-import { element, faint, link, span } from "./element.js";
+import { element, faint, inParts, link, span } from "./element.js";
 import { count, dotted, harmless, leavesOf, lookup, number, plural, shapeOf, targetName, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
 import { layerSwitch, standing } from "./layers_panel.js";
@@ -134,7 +134,7 @@ export class Panel {
         ["shape", this._shapes(node)],
         ["value", values ? tensor(values, shapeOf(model.shape(node))) : ""],
         ["module", visible(model.module(node))],
-        ["source", origin ? visible(`${origin.file}:${origin.line}`) : ""],
+        ["source", origin && inParts(visible(`${origin.file}:${origin.line}`))],
         ["function", origin ? visible(origin.function) : ""],
       ]),
       origin ? sourceOf(model.data.sources, origin) : null,
@@ -167,7 +167,7 @@ export class Panel {
   facts(head, rows) {
     const known = rows.filter(([, value]) => value !== "" && value !== null && value !== undefined);
     if (!known.length) return null;
-    const list = element("dl", {}, ...known.flatMap(([name, value]) => [element("dt", { text: name }), element("dd", { text: value })]));
+    const list = element("dl", {}, ...known.flatMap(([name, value]) => [element("dt", { text: name }), typeof value === "object" ? element("dd", {}, ...value) : element("dd", { text: value })]));
     return element("section", {}, head ? element("h3", { text: head }) : null, list);
   }
 
@@ -307,6 +307,3 @@ export class Panel {
     return list;
   }
 }
-
-/** A path, which breaks where its parts end. */
-const inParts = (text) => harmless(text).split(/(?<=[.:/])/).flatMap((part) => [part, element("wbr")]);
