@@ -57,7 +57,7 @@ export function apartWords(model, { group, bars }) {
   return many > 1 ? `√Σ‖g‖² of ${plural(many, "gradient")}` : "";
 }
 
-function toldMeeting(model, box, { skip, cancelled }) {
+function toldMeeting(model, box, { skip, cancelled, places }) {
   const isOne = skip.length === 1;
   const [skips, lost] = [skip, cancelled].map((shares) => shares.filter((share) => share !== undefined).sort((a, b) => a - b));
   const words = [];
@@ -70,7 +70,9 @@ function toldMeeting(model, box, { skip, cancelled }) {
     const share = `${percent === 100 && lost.at(-1) < 1 ? "over 99.9" : percent} %`;
     const node = model.meetingAt(box);
     const many = isOne && node !== null && model.incoming(node).filter((edge) => model.strength(edge)).length + model.data.roots.filter((root) => root.node === node).length;
-    words.push(many ? `${count(many)} gradients cancel ${share}` : `cancels up to ${share}`);
+    const ofLeaves = isOne && places.length && model.group(box.group).kind === "leaves";
+    const one = ofLeaves && !places[1] && `${visible(model.title(Math.floor(places[0])).split(".").slice(-2).join("."))} cancels ${share}`;
+    words.push(many ? `${count(many)} gradients cancel ${share}` : one || (ofLeaves ? `${places.length} of ${model.group(box.group).count} cancel up to ${share}` : `cancels up to ${share}`));
   }
   return dotted(...words, apartWords(model, box));
 }
