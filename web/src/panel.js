@@ -9,6 +9,7 @@ import { CUT, endNames, groupWords, meetingWords, nodeName, seedWords, severityS
 
 const MOST_FLOWS = 200;
 const MOST_LEAVES = 100;
+const MOST_APART = 10;
 const MOST_ON_PATH = 300;
 
 export class Panel {
@@ -37,13 +38,22 @@ export class Panel {
       faint("p", `${plural(model.size, "node")}, ${leavesOf(model.data.leaves.node.length)} · torch ${meta.torch}`),
       model.pass?.error ? element("p", { class: "failed", text: `backward failed: ${visible(model.pass.error)}` }) : null,
       ...notes.map((note) => element("p", { text: visible(note) })),
-      model.data.answer ? element("pre", { class: "answer", tabindex: "0", role: "group", "aria-label": "the answer in words", text: model.data.answer }) : null,
+      ...this._answer(model.data.answer),
       findings.length ? element("h3", { text: plural(findings.length, "finding") }) : null,
       ...findings.map((finding) => findingOf(finding, this._toNode(finding))),
       model.ranks?.of(model.rank)?.hasOtherShapes ? element("p", { text: `Shapes are of rank ${model.data.ranks.shown}, no values are shown: this rank's tensors have other shapes.` }) : null,
       parametersOverRanks(this.viewer),
       model.isSpread ? null : this._leaves(model.ranks ? `leaves on rank ${model.rank}` : "leaves", model.data.leaves.node),
     ];
+  }
+
+  /** What a command tells in words; of a comparison, whose tables are drawn, in sentences, and the leaves that differ most. */
+  _answer(words) {
+    const { model, viewer: { overlays: [first] } } = this;
+    if (!first?.data.apart) return [words && element("pre", { class: "answer", tabindex: "0", role: "group", "aria-label": "the answer in words", text: words })];
+    const apart = model.data.leaves.node.map((node) => [first.of({ node }), node]).filter(([{ norm }]) => norm > 0).sort(([a], [b]) => b.norm - a.norm);
+    const rows = apart.slice(0, MOST_APART).map(([info, node]) => this._row(info.words, node));
+    return [...(words.match(/.+/g) ?? []).map((text) => element("p", { text })), rows[0] && flows("leaves, largest difference first", rows, apart.length)];
   }
 
   /** The facts as text, for a message or an issue. */
@@ -252,6 +262,10 @@ export class Panel {
     return element("li", {}, span("value", info ? told(info, shapeOf(shape)) : ""), ` ${word} `, this._link(node));
   }
 
+  _row(value, node) {
+    return element("li", {}, span("value", value), " ", this._link(node));
+  }
+
   _link(node, text = nodeName(this.model, node)) {
     return link("", () => this.viewer.reveal({ node }), ...inParts(text));
   }
@@ -276,7 +290,7 @@ export class Panel {
     const rows = shown.map((node) =>
       node === null
         ? faint("li", `… ${count(sorted.length - MOST_LEAVES)} between …`)
-        : element("li", {}, span("value", toldSize(model.upstream(node))), " ", this._link(node)),
+        : this._row(toldSize(model.upstream(node)), node),
     );
     return flows(`${which}, ${model.isSpread ? "furthest apart" : "largest ‖g‖"} first`, rows, rows.length);
   }

@@ -35,7 +35,7 @@ export class River {
     this.svg = svg("svg", { "aria-hidden": "true" }, hatching(), this.stream, this.lens, this.cursor);
     this.element = element("div", {
       class: "river", role: "slider", tabindex: "0", "aria-orientation": "vertical", "aria-valuemin": "0", "aria-label": "Gradients from the loss down. Arrow keys go along it, Enter opens what is there",
-      on: { pointerdown: (event) => this._press(event), pointermove: (event) => this._hover(event), pointerleave: () => this._leave(), keydown: (event) => this._key(event), blur: () => this._leave() },
+      on: { pointerdown: (event) => this._press(event), pointermove: (event) => this._hover(event), pointerup: (event) => this._release(event), pointercancel: (event) => this._release(event), pointerleave: () => this._leave(), keydown: (event) => this._key(event), blur: () => this._leave() },
     }, this.svg);
     this.axis = element("div", { class: "axis", "aria-hidden": "true" });
     this.whole = element(
@@ -222,8 +222,10 @@ export class River {
   }
 
   _hover(event) {
-    if (!this.profile || this.pressed) return;
-    this._point(this._rowAt(event));
+    const { pressed } = this;
+    if (pressed) pressed.moved ||= Math.abs(event.clientY - pressed.y) > STILL;
+    if (pressed?.moved) this._scroll(this._rowAt(event));
+    else if (this.profile && !pressed) this._point(this._rowAt(event));
   }
 
   _point(row) {
@@ -240,22 +242,14 @@ export class River {
 
   _press(down) {
     if (down.button !== 0 || !this.profile) return;
-    const [row, { left }] = [this._rowAt(down), this.element.getBoundingClientRect()];
     this.element.setPointerCapture(down.pointerId);
-    this.pressed = { moved: false };
-    const move = (event) => {
-      this.pressed.moved ||= Math.abs(event.clientY - down.clientY) > STILL;
-      if (this.pressed.moved) this._scroll(this._rowAt(event));
-    };
-    const end = (event) => {
-      this.element.removeEventListener("pointermove", move);
-      for (const kind of ["pointerup", "pointercancel"]) this.element.removeEventListener(kind, end);
-      const { moved } = this.pressed;
-      this.pressed = null;
-      if (!moved && event.type === "pointerup") this._open(row, down.clientX - left);
-    };
-    this.element.addEventListener("pointermove", move);
-    for (const kind of ["pointerup", "pointercancel"]) this.element.addEventListener(kind, end);
+    this.pressed = { row: this._rowAt(down), x: down.clientX - this.element.getBoundingClientRect().left, y: down.clientY, moved: false };
+  }
+
+  _release({ type }) {
+    const { pressed } = this;
+    this.pressed = null;
+    if (pressed && !pressed.moved && type === "pointerup") this._open(pressed.row, pressed.x);
   }
 
   _open(row, x) {

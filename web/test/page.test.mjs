@@ -741,6 +741,7 @@ test("a comparison opens with how far apart gradients are, as its picture tells"
   });
   assert.deepEqual(told.filter(([title]) => title === "a").map(([, words, , inBox]) => [words, inBox]), [["50%", "50%"]]);
   assert.deepEqual(told.filter(([title]) => title === "b").map(([, words, color]) => [words, color]), [["=", ""]]);
+  assert.match(await panel(page), /first difference: .*\n\nleaves, largest difference first\n\n?50% a\n/);
   assert.match(await page.locator("footer").textContent(), /‖A - B‖ in % of the larger ‖g‖.*less – more/);
   assert.match(await savedSvg(page), /‖g‖\sA\s10\s·\sB\s5\s+50%/);
   await page.closed();
