@@ -8,7 +8,7 @@ import { LABEL, TITLE, callOf, endsOf, groupMark, hasMeeting, hasStrip, linesOf,
 import { columnsOf, fillRect, ownScale, strip } from "./strip.js";
 import { fitted, widthOf } from "./text.js";
 import { severityColor } from "./theme.js";
-import { bothWords, boxWords, flowWords, meetingWords, seedWords, severitySign, sizeWords, told, toldSize, wallWords } from "./words.js";
+import { bothWords, boxWords, flowWords, meetingWords, roundName, seedWords, severitySign, sizeWords, told, toldSize, wallWords } from "./words.js";
 
 /** Zoom below which the numbers on lines would only be noise. */
 const LABELS_FROM = 0.6;
@@ -247,7 +247,9 @@ export class Painter {
   _rounds(box, shown) {
     const { theme } = this.scene;
     const rounds = this._strip(box);
-    const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map(toldSize).filter(Boolean).join(" … ");
+    const last = rounds.findLastIndex((info) => info?.state !== "zero") + 1;
+    const from = last && last < rounds.length ? ` from ${roundName(this.model, this.model.barOf(box, last))}` : "";
+    const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map(toldSize).filter(Boolean).join(" … ") + from;
     const color = rounds.some(isBad) ? theme.bad : theme.ink;
     const { y, height } = stripOf(this.model, box);
     this._text(fitted(words, LABEL, box.width - 80), box.x + 10, box.y + y + height + 11, { color, face: LABEL });
