@@ -135,7 +135,7 @@ export class River {
     const [from, to] = gaps.reduce((a, b) => (b[1] - b[0] > a[1] - a[0] ? b : a));
     return [...shown, [this._name(group, to - from - (shown.length ? 2 * HALF : 3)), (from + to) / 2]].filter(([words]) => words).map(([words, y]) => {
       const turned = widthOf(words, LABEL) > BRACKET ? "rotate(-90)" : "translate(2)";
-      const text = svg("text", { transform: `translate(${BRACKET / 2} ${round(y)})${turned}`, "text-anchor": "middle", dy: 4 });
+      const text = svg("text", { transform: `translate(${BRACKET / 2} ${round(Math.min(Math.max(y, HALF), this.height - HALF))})${turned}`, "text-anchor": "middle", dy: 4 });
       text.textContent = words;
       return text;
     });
