@@ -71,8 +71,7 @@ class _DifferenceWriter(Writer):
         if found.a.call and found.b.call and found.a.call != found.b.call:
             calls = f"A is backward call {found.a.call}, B is backward call {found.b.call}"
             yield calls, f": {either('--call N', 'call=N')} compares the same one of both", ""
-        by_norm = found.compared - found.exact
-        if by_norm:
+        if by_norm := found.compared - found.exact:
             every = either("--values", "values=True in both looks")
             by_norm_alone = f"{count(by_norm, 'gradient')} compared by norm alone"
             yield by_norm_alone, f"; {every} compares every number", "dim"
