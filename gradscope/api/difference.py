@@ -165,13 +165,13 @@ def in_one(
     first, second = found.names
     options = replace(options, verdict=verdict(found), sides=(f"A: {first}", f"B: {second}"))
     if format == "html":
-        answer = render.beside_graph(found, ANSWERS["diff"]["text"], options)
-        options = replace(options, answer=answer)
         if not found.related:
             one, other = (
                 msgspec.structs.replace(side, passes=side.passes[:1], others=()) for side in (a, b)
             )
             return msgspec.structs.replace(one, others=(other,)), options
+        answer = render.as_text(found, ANSWERS["diff"]["text"], options)
+        options = replace(options, answer=answer)
     elif not found.related:
         raise CaptureError(
             "A and B are different programs: there is no picture of both",

@@ -64,7 +64,8 @@ def render(
             options = replace(options, overlay=_overlay(report))
         told = answer_format(report, "text")
         if format == "html" and told not in FORMATS:
-            options = replace(options, answer=beside_graph(report, told, options))
+            plain = replace(options, width=_PAGE_WIDTH, color=False)
+            options = replace(options, answer=as_text(report, told, plain))
     with precise(options.precision):
         return module.render(report, options)
 
@@ -132,15 +133,6 @@ def answer_format(report: Report, name: str) -> str:
     }
     command = next((word for word, answer in asked.items() if answer is not None), "graph")
     return ANSWERS[command].get(name, name)
-
-
-def beside_graph(report: Report | Comparison, format: str, options: Options) -> str:
-    """What a command tells in words, for the page that draws its graph.
-
-    Raises:
-        GradscopeError: as :func:`render`.
-    """
-    return as_text(report, format, replace(options, width=_PAGE_WIDTH, color=False))
 
 
 def save(

@@ -35,34 +35,26 @@ export class Camera {
     this.centre(drawing.width / 2, drawing.height / 2, zoom);
   }
 
-  /**
-   * A box, and the whole drawing where that can be read; with a part of it that must be seen, and so that few boxes are cut, as far as that can be.
-   * @param across what is to be seen from side to side, if not the box
-   * @returns whether the part is in sight without a move from the box
-   */
-  lookAt(box, drawing, part = null, across = box) {
-    if (this.fitting(drawing) >= READABLE) {
-      this.fit(drawing);
-      return true;
-    }
+  /** A box, and the whole drawing where that can be read; with a part of it that must be seen, and so that few boxes are cut, as far as that can be. */
+  lookAt(box, drawing, part = null) {
+    if (this.fitting(drawing) >= READABLE) return this.fit(drawing);
     // An open group with something of what is around it.
     const inside = box.open ? this.fitting({ width: box.width, height: box.height * AROUND }) : this.view.zoom;
     let best = { cost: Infinity };
     let [zoom, before] = [Math.max(Math.min(inside, LARGEST), READABLE), 0];
     while (best.cost && zoom !== before) {
-      const cost = this._lookNear(box, drawing, part, zoom, across);
+      const cost = this._lookNear(box, drawing, part, zoom);
       if (cost < best.cost) best = { cost, view: this.view };
       [zoom, before] = [Math.max(zoom * BACK, READABLE), zoom];
     }
     this.view = best.view;
-    return best.cost < AWAY;
   }
 
   /** How bad what is seen then is. */
-  _lookNear(box, drawing, part, zoom, across) {
+  _lookNear(box, drawing, part, zoom) {
     const { width, height } = this.size;
     if (box.open) this._lookInto(box, drawing, zoom);
-    else this._place(across.x + across.width / 2 - width / zoom / 2, box.y - height / zoom / 3, zoom, drawing);
+    else this._place(box.x + box.width / 2 - width / zoom / 2, box.y - height / zoom / 3, zoom, drawing);
     const isAway = part && !this.holds(part);
     if (isAway) this.keepInSight(part, FREE);
     const kept = [part, box, { ...box, height: FREE }];

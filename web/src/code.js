@@ -52,7 +52,7 @@ export class Code {
   }
 
   _press() {
-    this.button.setAttribute("aria-pressed", String(this.isShown));
+    this.button.ariaPressed = this.isShown;
     this.show();
   }
 

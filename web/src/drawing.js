@@ -143,13 +143,12 @@ export class Drawing {
 
   // ------------------------------------------------------------------ what is in sight
 
-  /** Bring a box into sight, and the whole drawing where that can be read; with one that is marked, and what leaves it, and one from side to side. */
-  _look(key, marked = null, across = key) {
+  /** Bring a box into sight, and the whole drawing where that can be read; with one that is marked, and what leaves it. */
+  _look(key, marked = null) {
     const box = this.boxes.get(key);
-    if (!box) return false;
-    const isSeen = this.camera.lookAt(box, this.drawing, marked && this._withNumbers(marked), this.boxes.get(across));
-    this.placed = { key, marked, across, ...this.view };
-    return isSeen;
+    if (!box) return;
+    this.camera.lookAt(box, this.drawing, marked && this._withNumbers(marked));
+    this.placed = { key, marked, ...this.view };
   }
 
   /** The place of a box and of the numbers beside the lines that leave it. */
@@ -166,8 +165,8 @@ export class Drawing {
   }
 
   _lookAgain() {
-    const { key, marked, across } = this.placed;
-    this._look(key, marked, across);
+    const { key, marked } = this.placed;
+    this._look(key, marked);
   }
 
   /** Whether nobody has moved what was brought into sight. */

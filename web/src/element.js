@@ -27,6 +27,9 @@ export function taken(event) {
 /** Words beside what matters more. */
 export const faint = (tag, text) => element(tag, { class: "faint", text });
 
+/** A path, which breaks where its parts end, and not before the number of a line. */
+export const inParts = (text) => harmless(text).split(/(?<=[.:/])(?!(?:\w+:)?\d+$)/).flatMap((part) => [part, element("wbr")]);
+
 /** Another task: meanwhile the page answers. */
 export const pause = () => new Promise((done) => setTimeout(done));
 

@@ -51,7 +51,7 @@ export class Finder {
     this.found = found;
     this.results.replaceChildren(...rows);
     this.results.hidden = !rows.length;
-    this.input.setAttribute("aria-expanded", String(rows.length > 0));
+    this.input.ariaExpanded = rows.length > 0;
     this._choose(0);
   }
 
@@ -59,7 +59,7 @@ export class Finder {
     if (!this.found.length) return;
     this.chosen = (number + this.found.length) % this.found.length;
     const options = this.results.querySelectorAll("[role=option]");
-    options.forEach((option, i) => option.setAttribute("aria-selected", String(i === this.chosen)));
+    options.forEach((option, i) => (option.ariaSelected = i === this.chosen));
     options[this.chosen].scrollIntoView({ block: "nearest" });
     this.input.setAttribute("aria-activedescendant", `match${this.chosen}`);
   }
@@ -96,6 +96,6 @@ export class Finder {
 
   _hide() {
     this.results.hidden = true;
-    this.input.setAttribute("aria-expanded", "false");
+    this.input.ariaExpanded = false;
   }
 }

@@ -62,6 +62,9 @@ export const harmless = (text) => text.replace(/[^\P{C}\t\n]/gu, (sign) => `\\u{
 /** The same in one line. */
 export const visible = (text) => harmless(text.replace(/\s+/gu, " ")).trim();
 
+/** What there is of these, as one line. */
+export const dotted = (...words) => words.filter(Boolean).join(" · ");
+
 /** At most `most` characters, with the end kept where names differ at their ends. */
 export function shorten(text, most, keepEnd = false) {
   const signs = [...text];

@@ -1,6 +1,6 @@
 // A gradient's elements by size: bars over log10|g|, zeros and what is not finite counted apart.
 import { element, faint, svg } from "./element.js";
-import { count, plural } from "./format.js";
+import { count, dotted, plural } from "./format.js";
 
 /** Bars in a decade, as report.py's Histogram has them. */
 const PER_DECADE = 4;
@@ -9,7 +9,7 @@ const BAR = 7;
 
 /** @param bins [zeros, number of the first bar, counts...]; bar n holds 10^(n/4) <= |g| < 10^((n+1)/4) */
 export function histogram([zeros, first, ...counts], info) {
-  const words = [plural(zeros, "zero"), `${count(info.nan)} NaN`, `${count(info.inf)} Inf`].join(" · ");
+  const words = dotted(plural(zeros, "zero"), `${count(info.nan)} NaN`, `${count(info.inf)} Inf`);
   const parts = counts.length ? [drawing(first, counts), axis(first, counts.length)] : [];
   return element("figure", {}, faint("figcaption", `elements by log₁₀|g|; apart from these ${words}`), ...parts);
 }

@@ -1,6 +1,6 @@
 // What the panel says of a box that stands for the same place in several layers.
 import { element, faint, link, span } from "./element.js";
-import { plural, visible } from "./format.js";
+import { dotted, plural, visible } from "./format.js";
 import { flows } from "./panel_parts.js";
 import { boxName, boxWords, meetingWords, roundName, told } from "./words.js";
 
@@ -37,7 +37,7 @@ export function standing(panel, box) {
   );
   return [
     element("h2", { text: title }),
-    faint("p", [what, `drawn once for ${box.each.length}`].filter(Boolean).join(" · ")),
+    faint("p", dotted(what, `drawn once for ${box.each.length}`)),
     model.pass ? panel.facts(isNode ? "upstream gradient" : "gradient entering", [["‖g‖", told(model.arriving(box))], ["shape", isNode ? model.shape(box.node) : ""], ["of it", meetingWords(model, box)]]) : null,
     panel.shown(box),
     flows(`${isOfGradients ? "" : `${shown.name}: `}${plural(box.each.length, "layer")}, in backward order`, rows, box.each.length),

@@ -105,8 +105,8 @@ export class Legend {
     for (const [end, shown] of Object.entries(this.ends)) {
       const text = this.scale.end(end);
       shown.textContent = text;
-      shown.setAttribute("aria-valuetext", text);
-      shown.setAttribute("aria-valuenow", this.scale[end].toFixed(2));
+      shown.ariaValueText = text;
+      shown.ariaValueNow = this.scale[end].toFixed(2);
     }
   }
 }

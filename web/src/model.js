@@ -450,11 +450,9 @@ export class Model {
   _meeting(things) {
     const nodes = Array.from(things, (one) => (one && this.pass && !this.isSpread ? this.meetingAt(one) : null));
     const shares = (name) => nodes.map((node) => (node === null ? undefined : this.data.nodes.shape[node].map((_, output) => this.pass[name][output ? `${node}.${output}` : node]).find((share) => share !== undefined)));
-    const cancelled = shares("cancelled").map((share, i) => {
-      const inside = share === undefined && things[i] && this.pass && !this.isSpread ? this._cancelling(things[i]).map((place) => this.pass.cancelled[place]) : [];
-      return inside.filter((one) => one !== undefined).reduce((most, one) => (one < most ? most : one), share);
-    });
-    return { skip: shares("skip"), cancelled };
+    const places = Array.from(things, (one) => (one && this.pass && !this.isSpread ? this._cancelling(one).filter((place) => place in this.pass.cancelled) : []));
+    const cancelled = shares("cancelled").map((share, i) => share ?? places[i].map((place) => this.pass.cancelled[place]).reduce((a, b) => (b < a ? a : b), undefined));
+    return { skip: shares("skip"), cancelled, places: places[0] };
   }
 
   /** The gradients of a bundle of edges, and of seeds, as one. */

@@ -49,12 +49,12 @@ export class Outline {
   /** Say which row is selected; it is the one that the Tab key comes to. */
   mark(key) {
     if (this.boxes) return; // it is done when the list is made
-    for (const item of [this.marked, this.reachable]) item?.setAttribute("tabindex", "-1");
-    this.marked?.setAttribute("aria-selected", "false");
+    for (const item of [this.marked, this.reachable]) if (item) item.tabIndex = -1;
+    if (this.marked) this.marked.ariaSelected = false;
     this.marked = this.items.get(key) ?? null;
-    this.marked?.setAttribute("aria-selected", "true");
+    if (this.marked) this.marked.ariaSelected = true;
     this.reachable = this.marked ?? this.items.values().next().value;
-    this.reachable?.setAttribute("tabindex", "0");
+    if (this.reachable) this.reachable.tabIndex = 0;
   }
 
   focus() {

@@ -54,7 +54,7 @@ function about({ data, size }) {
 
 function toggleList(button, list) {
   const shown = list.classList.toggle("shown");
-  button.setAttribute("aria-pressed", String(shown));
+  button.ariaPressed = shown;
 }
 
 /** A switch between the backward calls of the run, whatever graphs they walk. */

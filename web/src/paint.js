@@ -1,13 +1,14 @@
 // Draws what is in sight on a canvas.  Knows nothing of events.
 import { DOWN, FOOT, stretches, trace } from "./curve.js";
+import { dotted } from "./format.js";
 import { isBad } from "./gradients.js";
 import { isCarried, isPort } from "./level.js";
 import { tint } from "./scale.js";
 import { LABEL, TITLE, callOf, endsOf, groupMark, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
-import { columnsOf, fillRect, strip } from "./strip.js";
+import { columnsOf, fillRect, ownScale, strip } from "./strip.js";
 import { fitted, widthOf } from "./text.js";
 import { severityColor } from "./theme.js";
-import { bothWords, boxWords, flowWords, meetingWords, seedWords, severitySign, sizeWords, told, toldSize, wallWords } from "./words.js";
+import { bothWords, boxWords, flowWords, meetingWords, roundName, seedWords, severitySign, sizeWords, told, toldSize, wallWords } from "./words.js";
 
 /** Zoom below which the numbers on lines would only be noise. */
 const LABELS_FROM = 0.6;
@@ -121,7 +122,9 @@ export class Painter {
     const { theme } = scene;
     const { name, type, times, size } = boxWords(model, box);
     const [badge, mark] = [model.troubles.at(box), groupMark(model, box).trim()];
-    const halo = theme.tints[box.depth % 2];
+    const below = stripOf(model, box);
+    // A line that comes in goes on below the words, and below a strip.
+    const ground = (x, width, height) => fillRect(this.context, theme.tints[box.depth % 2], x, box.y + 4, width, height);
     const sign = `▾ ${severitySign(badge)}`;
     const room = box.width - 18 - widthOf(`${sign}${times}`, TITLE);
     const title = `${sign}${fitted(name, TITLE, room)}${times}`;
@@ -129,27 +132,21 @@ export class Painter {
     const kind = type && named < room ? fitted(type, LABEL, room - named) : "";
     const marked = named + (kind ? widthOf(kind, LABEL) + 4 : 0);
     const used = marked + widthOf(mark, TITLE);
-    this._band(box.x + 5, box.y, used + 8, halo);
+    ground(box.x + 5, below ? box.width - 10 : used + 8, below ? below.y + below.height - 2 : 17);
     const color = badge ? severityColor(badge, theme) : theme.ink;
     this._text(title, box.x + 9, box.y + 13, { color, face: TITLE });
     this._text(mark, box.x + 9 + marked, box.y + 13, { color, face: TITLE });
     this._text(kind, box.x + 9 + named, box.y + 13, { color: theme.faint, face: LABEL });
-    if (box.bars) {
+    if (below) {
       this._strip(box);
-      const { y, height } = stripOf(model, box);
-      endsOf(model, box).forEach((words, i) => this._text(words, box.x + (i ? box.width - 10 : 10), box.y + y + height / 2, { color: theme.faint, align: i ? "right" : "left" }));
+      endsOf(model, box).forEach((words, i) => this._text(words, box.x + (i ? box.width - 10 : 10), box.y + below.y + below.height / 2, { color: theme.faint, align: i ? "right" : "left" }));
     }
     // Bars of which all are long, or all short, are told apart by their range.
-    const all = [box.bars ? sizeWords(scene.shown.of(box)) : "", size].filter(Boolean).join(" · ");
+    const all = dotted(box.bars && sizeWords(scene.shown.of(box)), size);
     const words = [all, size].find((one) => used + widthOf(one, LABEL) < box.width - 30);
     if (!words) return;
-    this._band(box.x + box.width - widthOf(words, LABEL) - 13, box.y, widthOf(words, LABEL) + 8, halo);
+    if (!below) ground(box.x + box.width - widthOf(words, LABEL) - 13, widthOf(words, LABEL) + 8, 17);
     this._text(words, box.x + box.width - 9, box.y + 13, { color: theme.faint, face: LABEL, align: "right" });
-  }
-
-  /** Below a heading a line that comes in goes on out of sight. */
-  _band(x, y, width, color) {
-    fillRect(this.context, color, x, y + 4, width, 17);
   }
 
   // ------------------------------------------------------------------ closed boxes
@@ -250,7 +247,9 @@ export class Painter {
   _rounds(box, shown) {
     const { theme } = this.scene;
     const rounds = this._strip(box);
-    const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map(toldSize).filter(Boolean).join(" … ");
+    const last = rounds.findLastIndex((info) => info?.state !== "zero") + 1;
+    const from = last && last < rounds.length ? ` from ${roundName(this.model, this.model.barOf(box, last))}` : "";
+    const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map(toldSize).filter(Boolean).join(" … ") + from;
     const color = rounds.some(isBad) ? theme.bad : theme.ink;
     const { y, height } = stripOf(this.model, box);
     this._text(fitted(words, LABEL, box.width - 80), box.x + 10, box.y + y + height + 11, { color, face: LABEL });
@@ -265,13 +264,13 @@ export class Painter {
   /** The strip of a box: what enters each of its rounds, or of the places that it stands for, in each call. */
   _strip(box) {
     const { context, scene, model } = this;
-    const { scale, theme, shown } = scene;
+    const { scale, sizes, theme, shown } = scene;
     const grid = shown.grid(box);
     const { x, y, width, height } = stripOf(model, box);
     const now = model.passNumber;
     const shownAt = box.picked === null || box.picked === undefined ? null : { number: box.picked, pass: now };
     const mark = (scene.hovered === box.key && scene.bar) || shownAt;
-    strip(context, grid, { x: box.x + x, y: box.y + y, width, height }, { scale, theme, mark, now, isPair: model.isPair, fine: this._fine });
+    strip(context, grid, { x: box.x + x, y: box.y + y, width, height }, { scale, heights: scale === sizes && !model.isSpread ? ownScale(grid) : scale, theme, mark, now, isPair: model.isPair, fine: this._fine });
     return grid[now] ?? grid[0];
   }
 

@@ -1,6 +1,6 @@
 // The side panel: everything known of one node, group, or of the whole report.  Text only, never markup.
-import { element, faint, link, span } from "./element.js";
-import { count, harmless, leavesOf, lookup, number, plural, shapeOf, targetName, tensor, visible } from "./format.js";
+import { element, faint, inParts, link, span } from "./element.js";
+import { count, dotted, harmless, leavesOf, lookup, number, plural, shapeOf, targetName, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
 import { layerSwitch, standing } from "./layers_panel.js";
 import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
@@ -9,6 +9,7 @@ import { CUT, endNames, groupWords, meetingWords, nodeName, seedWords, severityS
 
 const MOST_FLOWS = 200;
 const MOST_LEAVES = 100;
+const MOST_APART = 10;
 const MOST_ON_PATH = 300;
 
 export class Panel {
@@ -37,13 +38,22 @@ export class Panel {
       faint("p", `${plural(model.size, "node")}, ${leavesOf(model.data.leaves.node.length)} · torch ${meta.torch}`),
       model.pass?.error ? element("p", { class: "failed", text: `backward failed: ${visible(model.pass.error)}` }) : null,
       ...notes.map((note) => element("p", { text: visible(note) })),
-      model.data.answer ? element("pre", { class: "answer", tabindex: "0", role: "group", "aria-label": "the answer in words", text: model.data.answer }) : null,
+      ...this._answer(model.data.answer),
       findings.length ? element("h3", { text: plural(findings.length, "finding") }) : null,
       ...findings.map((finding) => findingOf(finding, this._toNode(finding))),
       model.ranks?.of(model.rank)?.hasOtherShapes ? element("p", { text: `Shapes are of rank ${model.data.ranks.shown}, no values are shown: this rank's tensors have other shapes.` }) : null,
       parametersOverRanks(this.viewer),
       model.isSpread ? null : this._leaves(model.ranks ? `leaves on rank ${model.rank}` : "leaves", model.data.leaves.node),
     ];
+  }
+
+  /** What a command tells in words; of a comparison, whose tables are drawn, in sentences, and the leaves that differ most. */
+  _answer(words) {
+    const { model, viewer: { overlays: [first] } } = this;
+    if (!first?.data.apart) return [words && element("pre", { class: "answer", tabindex: "0", role: "group", "aria-label": "the answer in words", text: words })];
+    const apart = model.data.leaves.node.map((node) => [first.of({ node }), node]).filter(([{ norm }]) => norm > 0).sort(([a], [b]) => b.norm - a.norm);
+    const rows = apart.slice(0, MOST_APART).map(([info, node]) => this._row(info.words, node));
+    return [...(words.match(/.+/g) ?? []).map((text) => element("p", { text })), rows[0] && flows("leaves, largest difference first", rows, apart.length)];
   }
 
   /** The facts as text, for a message or an issue. */
@@ -70,7 +80,7 @@ export class Panel {
     const info = model.flowing(bundle);
     return [
       element("h2", { text: endNames(model, bundle).join(" → ") }),
-      faint("p", [plural(edges.length + seeds.length, "edge"), "the gradient flows this way"].join(" · ")),
+      faint("p", `${plural(edges.length + seeds.length, "edge")} · the gradient flows this way`),
       info ? this.facts("", this._numbers(info)) : null,
       edges.length ? flows(edges.length > 1 ? "edges" : "edge", rows, edges.length) : element("p", { text: seeds.map((root) => seedWords(model, root)).join(", ") }),
     ];
@@ -109,7 +119,7 @@ export class Panel {
     const entering = model.entering(g);
     return [
       element("h2", { text: `${name}${times}` }),
-      faint("p", [...new Set([kind, visible(type), size, leavesOf(leaves.length)])].filter(Boolean).join(" · ")),
+      faint("p", dotted(...new Set([kind, visible(type), size, leavesOf(leaves.length)]))),
       this.facts("", [["module", kind === "module" ? visible(title) : ""], ["operations", kind === "repeat" && !type ? visible(title) : ""], ["called as", kind === "module" ? visible(label) : ""], ["expressions", kind === "repeat" && label !== name ? visible(label) : ""]]),
       this.shown({ group: g }),
       entering ? this.facts("gradient entering", [...this._numbers(entering), ["of it", meetingWords(model, { group: g })]]) : null,
@@ -128,13 +138,13 @@ export class Panel {
     const values = model.data.nodes.values[node]?.[0];
     return [
       element("h2", { text: names[0] ?? nodeName(model, node) }),
-      faint("p", [model.op(node), `#${node}`, kind].filter(Boolean).map(visible).join(" · ")),
+      faint("p", dotted(visible(model.op(node)), `#${node}`, visible(kind))),
       names.length > 1 ? faint("p", `also ${names.slice(1).join(", ")}`) : null,
       this.facts("", [
         ["shape", this._shapes(node)],
         ["value", values ? tensor(values, shapeOf(model.shape(node))) : ""],
         ["module", visible(model.module(node))],
-        ["source", origin ? visible(`${origin.file}:${origin.line}`) : ""],
+        ["source", origin && inParts(visible(`${origin.file}:${origin.line}`))],
         ["function", origin ? visible(origin.function) : ""],
       ]),
       origin ? sourceOf(model.data.sources, origin) : null,
@@ -167,7 +177,7 @@ export class Panel {
   facts(head, rows) {
     const known = rows.filter(([, value]) => value !== "" && value !== null && value !== undefined);
     if (!known.length) return null;
-    const list = element("dl", {}, ...known.flatMap(([name, value]) => [element("dt", { text: name }), element("dd", { text: value })]));
+    const list = element("dl", {}, ...known.flatMap(([name, value]) => [element("dt", { text: name }), typeof value === "object" ? element("dd", {}, ...value) : element("dd", { text: value })]));
     return element("section", {}, head ? element("h3", { text: head }) : null, list);
   }
 
@@ -252,6 +262,10 @@ export class Panel {
     return element("li", {}, span("value", info ? told(info, shapeOf(shape)) : ""), ` ${word} `, this._link(node));
   }
 
+  _row(value, node) {
+    return element("li", {}, span("value", value), " ", this._link(node));
+  }
+
   _link(node, text = nodeName(this.model, node)) {
     return link("", () => this.viewer.reveal({ node }), ...inParts(text));
   }
@@ -276,7 +290,7 @@ export class Panel {
     const rows = shown.map((node) =>
       node === null
         ? faint("li", `… ${count(sorted.length - MOST_LEAVES)} between …`)
-        : element("li", {}, span("value", toldSize(model.upstream(node))), " ", this._link(node)),
+        : this._row(toldSize(model.upstream(node)), node),
     );
     return flows(`${which}, ${model.isSpread ? "furthest apart" : "largest ‖g‖"} first`, rows, rows.length);
   }
@@ -307,6 +321,3 @@ export class Panel {
     return list;
   }
 }
-
-/** A path, which breaks where its parts end. */
-const inParts = (text) => harmless(text).split(/(?<=[.:/])/).flatMap((part) => [part, element("wbr")]);

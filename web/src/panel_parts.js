@@ -1,5 +1,5 @@
 // Parts of the side panel that only need what they show.
-import { element, faint, span } from "./element.js";
+import { element, faint, inParts, span } from "./element.js";
 import { count, lookup, visible } from "./format.js";
 import { severitySign } from "./words.js";
 
@@ -11,7 +11,7 @@ export function findingOf(finding, link) {
     { class: `finding ${finding.severity}` },
     element("h3", { text: `${severitySign(finding.severity)}${finding.severity} ${finding.rule} ${finding.name}` }),
     element("p", { text: visible(finding.message) }),
-    place ? faint("p", place) : null,
+    place && element("p", { class: "faint" }, ...inParts(place)),
     ...finding.evidence.map((line) => faint("p", visible(line))),
     finding.remedy ? element("p", { text: `→ ${visible(finding.remedy)}` }) : null,
     link,

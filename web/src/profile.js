@@ -1,4 +1,5 @@
 // The gradients of the whole graph along the order of backward, in as many rows as there are pixels.  Pure: numbers in, numbers out.
+import { append } from "./bucket.js";
 import { STATES } from "./model.js";
 
 /** Shares of the norms of a row between which its stream flows. */
@@ -78,7 +79,8 @@ function flowOn(streams, row, leaf, leaves) {
 }
 
 /**
- * Groups that divide the graph, in backward order: always the largest are divided further, those of one kind together.
+ * Groups that divide the graph, in backward order: always the largest is divided further, but no module beside which are others with the same
+ * name but for a number, for what is in those has the same names.
  * @param least nodes that a part must have on average, so that it can be named
  * @returns {{group: number, from: number, to: number}[]} with the first node and the one behind the last
  */
@@ -88,12 +90,12 @@ export function brackets(model, least) {
   const inside = insides(model);
   let cut = inside[0];
   for (;;) {
-    const first = cut.filter((g) => inside[g].length).reduce((best, g) => (best === null || model.ops[g] > model.ops[best] ? g : best), null);
-    if (first === null) break;
-    const alike = new Set(cut.filter((g) => model.parent[g] === model.parent[first] && inside[g].length && model.group(g).type === model.group(first).type));
-    const parts = [...alike].flatMap((g) => inside[g]);
-    if ([...alike].reduce((sum, g) => sum + span(g), 0) < least * parts.length) break;
-    cut = [...cut.filter((g) => !alike.has(g)), ...parts];
+    const kinds = new Map();
+    for (const g of cut) append(kinds, model.group(g).kind === "module" ? model.group(g).title.replace(/\d+/g, "*") : g, g);
+    const alone = [...kinds.values()].filter(([g, other]) => other === undefined && inside[g].length).flat();
+    const first = alone.reduce((best, g) => (model.ops[g] > model.ops[best] ? g : best), alone[0]);
+    if (first === undefined || span(first) < least * inside[first].length) break;
+    cut = [...cut.filter((g) => g !== first), ...inside[first]];
   }
   return cut.map((group) => ({ group, from: model.first[group], to: behind[group] })).filter(({ group }) => model.ops[group]).sort((a, b) => a.from - b.from);
 }

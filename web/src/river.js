@@ -2,9 +2,10 @@
 // a lens shows what is in sight, dragging scrolls, a click opens what is there.
 import { element, span, svg, taken } from "./element.js";
 import { count, number, plural, visible } from "./format.js";
+import { HALF } from "./labels.js";
 import { brackets, evenRows, firstOf, lastOf, profileOf, rowOf } from "./profile.js";
 import { LABEL } from "./sizes.js";
-import { fitted, widthOf } from "./text.js";
+import { widthOf } from "./text.js";
 import { groupWords, nodeName } from "./words.js";
 
 /** Pixels for the brackets, and between two streams. */
@@ -17,8 +18,8 @@ const THINNEST = 6;
 /** Rows that are told of, and that are drawn: in more of them what is inside of a layer hides how layers differ. */
 const MOST_ROWS = 800;
 const DRAWN = 24;
-/** Pixels of a bracket that has room for a name. */
-const NAMED_FROM = 34;
+/** Pixels of a bracket that has room for a name, between the numbers of blocks, and between the first of them and the next. */
+const [NAMED_FROM, APART, NEXT] = [34, 100, 30];
 /** Nodes of a graph that is seen as a whole without a map. */
 const FEW = 30;
 
@@ -34,7 +35,7 @@ export class River {
     this.svg = svg("svg", { "aria-hidden": "true" }, hatching(), this.stream, this.lens, this.cursor);
     this.element = element("div", {
       class: "river", role: "slider", tabindex: "0", "aria-orientation": "vertical", "aria-valuemin": "0", "aria-label": "Gradients from the loss down. Arrow keys go along it, Enter opens what is there",
-      on: { pointerdown: (event) => this._press(event), pointermove: (event) => this._hover(event), pointerleave: () => this._leave(), keydown: (event) => this._key(event), blur: () => this._leave() },
+      on: { pointerdown: (event) => this._press(event), pointermove: (event) => this._hover(event), pointerup: (event) => this._release(event), pointercancel: (event) => this._release(event), pointerleave: () => this._leave(), keydown: (event) => this._key(event), blur: () => this._leave() },
     }, this.svg);
     this.axis = element("div", { class: "axis", "aria-hidden": "true" });
     this.whole = element(
@@ -58,7 +59,7 @@ export class River {
     this.stream.replaceChildren(...this._brackets(), ...this._flow(), ...this._marks());
     const { scale } = this.viewer;
     this.axis.replaceChildren(...["from", "to"].map((end) => element("span", { text: scale.end(end) })));
-    this.element.setAttribute("aria-valuemax", String(this.profile.rows - 1));
+    this.element.ariaValueMax = this.profile.rows - 1;
     this._go(this.at);
     this.look();
   }
@@ -75,24 +76,22 @@ export class River {
 
   // ------------------------------------------------------------------ what is drawn
 
-  /** What flows: from the left to the median pale, the stream in the colour of its median, which is a line. */
+  /** What flows, in the colour of its median, which is a line. */
   _flow() {
     const { rows, low, mid, high } = this.drawn;
     const { scale } = this.viewer;
-    const [pale, strong] = [new Map(), new Map()];
-    const add = (paths, color, from, to, row) => paths.set(color, `${paths.get(color) ?? ""}M${round(from)} ${round(this._y(row))}H${round(to)}V${round(this._y(row + 1))}H${round(from)}Z`);
+    const streams = new Map();
     let line = "";
     for (let row = 0; row < rows; row++) {
       if (Number.isNaN(mid[row])) continue;
       const color = scale.color(10 ** mid[row]) ?? scale.steps.at(mid[row] > scale.to ? -1 : 0);
       const [a, b, c] = [low[row], mid[row], high[row]].map((log) => this._x(log));
-      add(pale, color, this.left, a, row);
-      add(strong, color, Math.min(a, c - 2), c, row);
+      const from = round(Math.min(a, c - 2));
+      streams.set(color, `${streams.get(color) ?? ""}M${from} ${round(this._y(row))}H${round(c)}V${round(this._y(row + 1))}H${from}Z`);
       const joins = row > 0 && !Number.isNaN(mid[row - 1]);
       line += `${joins ? "L" : "M"}${round(b)} ${round(this._y(row + 0.5))}${joins ? "" : "h.01"}`;
     }
-    const areas = (paths, kind) => [...paths].map(([color, d]) => svg("path", { class: kind, d, fill: color }));
-    return [svg("rect", { class: "bed", x: this.left, y: 0, width: this.width - this.left, height: this.height }), ...areas(pale, "pale"), ...areas(strong, "strong"), svg("path", { class: "median", d: line })];
+    return [svg("rect", { class: "bed", x: this.left, y: 0, width: this.width - this.left, height: this.height }), ...[...streams].map(([fill, d]) => svg("path", { class: "stream", d, fill })), svg("path", { class: "median", d: line })];
   }
 
   /** What has no size: not finite over the whole width, zero hatched; and the leaves as dots. */
@@ -106,7 +105,7 @@ export class River {
       if (bad[row]) marks.bad += bar(wide);
       // Beside gradients that flow, zeros take the share of the width that they have of the nodes.
       else if (zero[row]) marks.zero += bar((wide * zero[row]) / (zero[row] + finite[row]));
-      if (!Number.isNaN(leaf[row])) marks.dots += `M${round(this._x(leaf[row]) - 1)} ${round(this._y(row + 0.5) - 1)}h2v2h-2Z`;
+      if (!Number.isNaN(leaf[row])) marks.dots += `M${round(this._x(leaf[row]))} ${round(this._y(row + 0.5))}h.01`;
     }
     return Object.entries(marks).filter(([, d]) => d).map(([kind, d]) => svg("path", { class: kind, d }));
   }
@@ -119,12 +118,26 @@ export class River {
       if (bottom - top < 1) return [];
       end = bottom;
       const bar = svg("rect", { class: `bracket ${i % 2 ? "odd" : ""}`, x: 0.5, y: round(top + 0.5), width: BRACKET - 1, height: round(Math.max(bottom - top - 1, 0.5)), rx: 2 });
-      if (bottom - top < NAMED_FROM) return [bar];
-      const name = this._name(group, bottom - top - 3);
-      if (!name) return [bar];
-      const words = svg("text", { transform: `translate(${BRACKET / 2 + 4} ${round((top + bottom) / 2)}) rotate(-90)`, "text-anchor": "middle" });
-      words.textContent = name;
-      return [bar, words];
+      return bottom - top < NAMED_FROM ? [bar] : [bar, ...this._names(group, top, bottom)];
+    });
+  }
+
+  /** The name of a bracket, and of blocks that have no room for theirs the numbers of some, where they stand. */
+  _names(group, top, bottom) {
+    const { model } = this;
+    const numbers = model.once.has(group) ? model.rounds(group).map((one) => [/\d+$/.exec(model.group(one.group).title)?.[0], ((model.first[one.group] + this.behind[one.group]) * this.height) / 2 / model.size]) : [];
+    let step = 1;
+    while ((step * (bottom - top)) / numbers.length < APART) step *= 2;
+    const shown = numbers.filter(([number, y], i) => number && (!i || (number % step === 0 && y - numbers[0][1] >= NEXT)));
+    // The name stands in the widest gap.
+    const ends = [top, ...shown.map(([, y]) => y), bottom];
+    const gaps = ends.slice(1).map((end, i) => [ends[i], end]);
+    const [from, to] = gaps.reduce((a, b) => (b[1] - b[0] > a[1] - a[0] ? b : a));
+    return [...shown, [this._name(group, to - from - (shown.length ? 2 * HALF : 3)), (from + to) / 2]].filter(([words]) => words).map(([words, y]) => {
+      const turned = widthOf(words, LABEL) > BRACKET ? "rotate(-90)" : "translate(2)";
+      const text = svg("text", { transform: `translate(${BRACKET / 2} ${round(Math.min(Math.max(y, HALF), this.height - HALF))})${turned}`, "text-anchor": "middle", dy: 4 });
+      text.textContent = words;
+      return text;
     });
   }
 
@@ -132,9 +145,9 @@ export class River {
   _name(group, room) {
     const { title, kind } = this.model.group(group);
     const { name, times } = groupWords(this.model, group);
-    if (kind !== "module") return fitted(`${name}${times}`, LABEL, room, true);
     const ends = title.split(".").map((_, i, parts) => parts.slice(i).join("."));
-    return [...ends.filter((end) => end.length > name.length), name].find((words) => widthOf(words, LABEL) <= room);
+    const known = kind === "module" ? [...ends.filter((end) => end.length > name.length), name] : [`${name}${times}`, name, times.trim()];
+    return known.find((words) => widthOf(words, LABEL) <= room);
   }
 
   /** Mark what is in sight on the canvas. */
@@ -204,13 +217,15 @@ export class River {
 
   _go(row) {
     this.at = Math.min(Math.max(row, 0), this.profile.rows - 1);
-    this.element.setAttribute("aria-valuenow", String(this.at));
-    this.element.setAttribute("aria-valuetext", this._words(this.at).join(", "));
+    this.element.ariaValueNow = this.at;
+    this.element.ariaValueText = this._words(this.at).join(", ");
   }
 
   _hover(event) {
-    if (!this.profile || this.pressed) return;
-    this._point(this._rowAt(event));
+    const { pressed } = this;
+    if (pressed) pressed.moved ||= Math.abs(event.clientY - pressed.y) > STILL;
+    if (pressed?.moved) this._scroll(this._rowAt(event));
+    else if (this.profile && !pressed) this._point(this._rowAt(event));
   }
 
   _point(row) {
@@ -227,22 +242,14 @@ export class River {
 
   _press(down) {
     if (down.button !== 0 || !this.profile) return;
-    const [row, { left }] = [this._rowAt(down), this.element.getBoundingClientRect()];
     this.element.setPointerCapture(down.pointerId);
-    this.pressed = { moved: false };
-    const move = (event) => {
-      this.pressed.moved ||= Math.abs(event.clientY - down.clientY) > STILL;
-      if (this.pressed.moved) this._scroll(this._rowAt(event));
-    };
-    const end = (event) => {
-      this.element.removeEventListener("pointermove", move);
-      for (const kind of ["pointerup", "pointercancel"]) this.element.removeEventListener(kind, end);
-      const { moved } = this.pressed;
-      this.pressed = null;
-      if (!moved && event.type === "pointerup") this._open(row, down.clientX - left);
-    };
-    this.element.addEventListener("pointermove", move);
-    for (const kind of ["pointerup", "pointercancel"]) this.element.addEventListener(kind, end);
+    this.pressed = { row: this._rowAt(down), x: down.clientX - this.element.getBoundingClientRect().left, y: down.clientY, moved: false };
+  }
+
+  _release({ type }) {
+    const { pressed } = this;
+    this.pressed = null;
+    if (pressed && !pressed.moved && type === "pointerup") this._open(pressed.row, pressed.x);
   }
 
   _open(row, x) {

@@ -1,5 +1,5 @@
 // How large boxes must be for what they say.
-import { shorten, visible } from "./format.js";
+import { dotted, shorten, visible } from "./format.js";
 import { withEach } from "./level.js";
 import { font, widthOf } from "./text.js";
 import { apartWords, boxWords, flowWords, hasRounds, inRound, markWords, moreWords, roundName, seedWords, wallWords } from "./words.js";
@@ -92,7 +92,7 @@ export const sizeOf = (model) => (box) => {
 };
 
 /** The width of what stands beside a line. */
-export const labelOf = (model) => (bundle) => Math.ceil(widthOf(bundle.bars ? [RANGE, ...moreWords(model, withEach(bundle))].join(" · ") : flowWords(model, bundle), LABEL)) + 8;
+export const labelOf = (model) => (bundle) => Math.ceil(widthOf(bundle.bars ? dotted(RANGE, ...moreWords(model, withEach(bundle))) : flowWords(model, bundle), LABEL)) + 8;
 const MEETING = "2 gradients cancel 99.99 %";
 /** Room for what is said of several layers, which is found when it is seen. */
 const RANGE = "0.0001234–0.0001234";

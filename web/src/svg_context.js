@@ -72,7 +72,7 @@ export class SvgContext {
 
   stroke() {
     const dash = this.dash.length ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
-    this._write(`<path d="${this.path}" fill="none" stroke="${this.strokeStyle}" stroke-width="${digits(this.lineWidth)}"${dash}`);
+    this._write(`<path d="${this.path}" ${this._line}${dash}`);
   }
 
   fillRect(x, y, width, height) {
@@ -80,7 +80,7 @@ export class SvgContext {
   }
 
   strokeRect(x, y, width, height) {
-    this._write(`<rect x="${digits(x)}" y="${digits(y)}" width="${digits(width)}" height="${digits(height)}" fill="none" stroke="${this.strokeStyle}" stroke-width="${digits(this.lineWidth)}"`);
+    this._write(`<rect x="${digits(x)}" y="${digits(y)}" width="${digits(width)}" height="${digits(height)}" ${this._line}`);
   }
 
   save() {
@@ -97,8 +97,17 @@ export class SvgContext {
     this.path = this.saved;
   }
 
+  /** How a line looks. */
+  get _line() {
+    return `fill="none" stroke="${this.strokeStyle}" stroke-width="${digits(this.lineWidth)}"`;
+  }
+
+  get _opacity() {
+    return this.globalAlpha < 1 ? ` opacity="${this.globalAlpha}"` : "";
+  }
+
   _write(start) {
-    this.parts.push(`${start}${this.globalAlpha < 1 ? ` opacity="${this.globalAlpha}"` : ""}/>`);
+    this.parts.push(`${start}${this._opacity}/>`);
   }
 
   // ------------------------------------------------------------------ text
@@ -108,17 +117,16 @@ export class SvgContext {
   }
 
   strokeText(text, x, y) {
-    this._words(text, x, y, `fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}" stroke-linejoin="round"`);
+    this._words(text, x, y, `${this._line} stroke-linejoin="round"`);
   }
 
   /** The length is said, so that a reader without this font sees the text where it was. */
   _words(text, x, y, paint) {
     if (!text) return;
     const [, weight, size, family] = /^(\d+) (\d+)px (.*)$/.exec(this.font);
-    const alpha = this.globalAlpha < 1 ? ` opacity="${this.globalAlpha}"` : "";
     this.parts.push(
       `<text x="${digits(x)}" y="${digits(y + DROP * size)}" font-family="${family}" font-size="${size}" font-weight="${weight}" text-anchor="${ANCHORS[this.textAlign]}" ` +
-        `textLength="${digits(this.widthOf(text, this.font))}" lengthAdjust="spacingAndGlyphs" ${paint}${alpha}>${escaped(text)}</text>`,
+        `textLength="${digits(this.widthOf(text, this.font))}" lengthAdjust="spacingAndGlyphs" ${paint}${this._opacity}>${escaped(text)}</text>`,
     );
   }
 }

@@ -16,7 +16,7 @@ export function toolbar(viewer, above) {
     button("Fit", "Fit all that is drawn (F)", () => viewer.fit()),
     menu(viewer),
     // On a narrow screen the facts are below, and either they or the graph have most of the room.
-    element("button", { class: "narrow", text: "Facts", "aria-pressed": "false", title: "more room for the facts", on: { click: ({ currentTarget }) => currentTarget.setAttribute("aria-pressed", String(document.body.classList.toggle("facts"))) } }),
+    element("button", { class: "narrow", text: "Facts", "aria-pressed": "false", title: "more room for the facts", on: { click: ({ currentTarget }) => (currentTarget.ariaPressed = document.body.classList.toggle("facts")) } }),
   );
 }
 

@@ -94,8 +94,8 @@ export class Viewer extends Drawing {
 
   /** To the output. */
   goHome() {
-    this._home();
-    this.trail.note();
+    this._look(this._rootKey());
+    this.select(null);
   }
 
   /**
@@ -125,7 +125,7 @@ export class Viewer extends Drawing {
 
   _fold(isFolded) {
     document.body.classList.toggle("folded", isFolded);
-    this.facts.setAttribute("aria-pressed", String(!isFolded));
+    this.facts.ariaPressed = !isFolded;
   }
 
   toggleFacts() {
@@ -146,17 +146,13 @@ export class Viewer extends Drawing {
     if (over > 0) this.pan(-over, 0);
   }
 
-  /** What is most of the whole, if the output is seen with it; else where it begins, if the worst that the verdict is about is seen from there. */
+  /** What is most of the whole, or else where it begins, with the worst that the verdict is about. */
   _home() {
     const group = mainGroup(this.model, this.open);
     // Of a round that is meant the heading says it.
     const marks = this.model.troubles.marks.filter(([node]) => node >= 0);
     const [node] = marks.find(([, , , , isRound]) => !isRound) ?? marks[0] ?? [];
-    const main = this.boxes.get(`g${group}`)?.open ? `g${group}` : this._rootKey();
-    const marked = node === undefined ? null : this.keyOf({ node });
-    this._look(main, marked);
-    const isSeen = this.camera.holds(this.boxes.get(this._rootKey()));
-    if (!isSeen && !this._look("s0", marked, main)) this._look(main, marked);
+    this._look(this.boxes.get(`g${group}`)?.open ? `g${group}` : this._rootKey(), node === undefined ? null : this.keyOf({ node }));
     this._choose(null);
     this.code.begin(this.model.templates.contents(group).members);
   }

@@ -1,5 +1,5 @@
 // What boxes and lines are called, and what is said of a gradient.  The same words on the canvas, in the panel and in the list.
-import { count, leavesOf, number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
+import { count, dotted, leavesOf, number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
 import { isBad } from "./gradients.js";
 import { ROUNDS, isCarried, isPort } from "./level.js";
 import { toldApart } from "./ranks.js";
@@ -57,7 +57,7 @@ export function apartWords(model, { group, bars }) {
   return many > 1 ? `√Σ‖g‖² of ${plural(many, "gradient")}` : "";
 }
 
-function toldMeeting(model, box, { skip, cancelled }) {
+function toldMeeting(model, box, { skip, cancelled, places }) {
   const isOne = skip.length === 1;
   const [skips, lost] = [skip, cancelled].map((shares) => shares.filter((share) => share !== undefined).sort((a, b) => a - b));
   const words = [];
@@ -70,9 +70,11 @@ function toldMeeting(model, box, { skip, cancelled }) {
     const share = `${percent === 100 && lost.at(-1) < 1 ? "over 99.9" : percent} %`;
     const node = model.meetingAt(box);
     const many = isOne && node !== null && model.incoming(node).filter((edge) => model.strength(edge)).length + model.data.roots.filter((root) => root.node === node).length;
-    words.push(many ? `${count(many)} gradients cancel ${share}` : `cancels up to ${share}`);
+    const ofLeaves = isOne && places.length && model.group(box.group).kind === "leaves";
+    const one = ofLeaves && !places[1] && `${visible(model.title(Math.floor(places[0])).split(".").slice(-2).join("."))} cancels ${share}`;
+    words.push(many ? `${count(many)} gradients cancel ${share}` : one || (ofLeaves ? `${places.length} of ${model.group(box.group).count} cancel up to ${share}` : `cancels up to ${share}`));
   }
-  return [...words, apartWords(model, box)].filter(Boolean).join(" · ");
+  return dotted(...words, apartWords(model, box));
 }
 
 /** `∂L/∂y`, as what is given for a root is called. */
@@ -256,10 +258,10 @@ const alarm = (severity) => (severity ? `${severitySign(severity)}${severity}: `
 export function flowWords(model, bundle) {
   const info = model.flowing(bundle);
   const edges = edgesOf(bundle);
-  if (info?.most && !info.span && info.state === "finite") return `${plural(edges, "edge")}, up to ${number(info.most)}`;
+  if (info?.most && !info.span && info.state === "finite") return `${number(info.most)} · largest of ${plural(edges, "edge")}`;
   // A line has no room for how many layers it tells of.
   const shape = edges > 1 ? null : shapeOf(shapeText(model, bundle));
-  return [told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, shape), ...moreWords(model, bundle)].filter(Boolean).join(" · ");
+  return dotted(told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, shape), ...moreWords(model, bundle));
 }
 
 /** For how many edges a line stands, in each layer. */

@@ -400,7 +400,7 @@ test("a wall stands where history was cut, and leads to the line that cut it", o
   await page.closed();
 });
 
-test("a box says that what meets inside it cancels", oncePerPage, async () => {
+test("a box says at how many of its leaves what meets cancels", oncePerPage, async () => {
   const page = await opened("towers");
   const { passes: [pass], graph } = report("towers");
   const key = (await named(page)).find(({ name }) => name === "D.*").key;
@@ -409,7 +409,8 @@ test("a box says that what meets inside it cancels", oncePerPage, async () => {
     const along = graph.edges.map(([, , target], i) => [target, pass.gradients[pass.edges[i]].norm]).filter(([target]) => target === node);
     return 1 - (pass.gradients[pass.upstream[node][0]].norm ?? 0) / along.reduce((sum, [, norm]) => sum + norm, 0);
   });
-  const [, said] = /cancels up to ([\d.]+) %/.exec(await panel(page));
+  const [, many, said] = /(\d) of 4 cancel up to ([\d.]+) %/.exec(await panel(page));
+  assert.equal(Number(many), Object.keys(await page.evaluate(() => window.gradscope.model.pass.cancelled)).length);
   assert.ok(Math.abs(Number(said) / 100 - Math.max(...lost)) < 1e-3, `${said} ${lost}`);
   await page.closed();
 });
@@ -645,11 +646,12 @@ test("every state of a gradient is told apart", oncePerPage, async () => {
   await page.closed();
 });
 
-test("the river calls no module by a number alone", oncePerPage, async () => {
-  const page = await opened("sequential");
-  const names = await page.locator(".river text").allTextContents();
-  assert.ok(names.length === 6 && names.every((name) => /\.[0-2]\.[02]$/.test(name)), names.join(" "));
-  await page.closed();
+test("the river names what differs in more than its number, and of many blocks some by their numbers", oncePerPage, async () => {
+  for (const [name, height, names] of [["sequential", 800, "experts.2 experts.1 experts.0"], ["transformer", 560, "11 8 4 0 h.* ×12"]]) {
+    const page = await opened(name, { viewport: { width: 1280, height } });
+    assert.equal((await page.locator(".river text").allTextContents()).join(" "), names);
+    await page.closed();
+  }
 });
 
 test("names cannot act", async () => {
@@ -739,6 +741,7 @@ test("a comparison opens with how far apart gradients are, as its picture tells"
   });
   assert.deepEqual(told.filter(([title]) => title === "a").map(([, words, , inBox]) => [words, inBox]), [["50%", "50%"]]);
   assert.deepEqual(told.filter(([title]) => title === "b").map(([, words, color]) => [words, color]), [["=", ""]]);
+  assert.match(await panel(page), /first difference: .*\n\nleaves, largest difference first\n\n?50% a\n/);
   assert.match(await page.locator("footer").textContent(), /‖A - B‖ in % of the larger ‖g‖.*less – more/);
   assert.match(await savedSvg(page), /‖g‖\sA\s10\s·\sB\s5\s+50%/);
   await page.closed();
@@ -804,10 +807,16 @@ test("the first view has what is marked with the numbers that leave it, and no b
   }
 });
 
-test("where nothing is marked the first view begins at what is given for the root", oncePerPage, async () => {
-  const page = await opened("unet", { isAsItOpens: true, viewport: { width: 1400, height: 480 } });
-  const { y } = await place(page, "s0");
-  assert.ok(y > 60 && y < 300, String(y));
+test("where nothing is marked the first view has what stands for most of the graph, and a button leads to the output", oncePerPage, async () => {
+  const page = await opened("transformer", WIDE);
+  const seen = () => page.evaluate(() => {
+    const { view, canvas, boxes } = window.gradscope;
+    const [frame, seed] = [[...boxes.values()].find((box) => box.open && box.bars), boxes.get("s0")];
+    return [frame, seed].map(({ y, height }) => y >= view.y && y + height <= view.y + canvas.clientHeight / view.zoom);
+  });
+  assert.deepEqual(await seen(), [true, false]);
+  await page.getByRole("button", { name: "↑ output" }).click();
+  assert.deepEqual(await seen(), [false, true]);
   await page.closed();
 });
 
@@ -1048,7 +1057,7 @@ test("where somebody has chosen the colours the river has no others", chromiumOn
     const colors = (element) => [getComputedStyle(element).fill, getComputedStyle(element).stroke].filter((one) => one.startsWith("rgb"));
     const probe = document.body.appendChild(document.createElement("i"));
     const chosen = ["Canvas", "CanvasText", "Highlight", "LinkText"].map((name) => ((probe.style.color = name), getComputedStyle(probe).color));
-    return [...document.querySelectorAll(".river path.bad, .river path.median, .river path.strong, .river rect:not(pattern *)")].map((one) => [one.getAttribute("class"), colors(one).filter((color) => !chosen.includes(color))]);
+    return [...document.querySelectorAll(".river path.bad, .river path.median, .river path.stream, .river rect:not(pattern *)")].map((one) => [one.getAttribute("class"), colors(one).filter((color) => !chosen.includes(color))]);
   });
   assert.ok(shown.length > 3);
   for (const [name, others] of shown) assert.deepEqual(others, [], name);
@@ -1165,6 +1174,14 @@ test("equal blocks are drawn once, a bar opens one of them", async () => {
   const told = () => page.evaluate((key) => { const { gradients, boxes } = window.gradscope; return gradients.of(boxes.get(key)); }, box.key);
   assert.deepEqual((await told()).span.map((info) => norm(info.norm)), [norm(Math.min(...norms)), norm(Math.max(...norms))]);
   assert.ok(new Set(box.bars.map(({ node }) => graph.nodes[node].op)).size === 1);
+  // Bars are as high as in a picture: by the numbers of their strip alone, over at least a decade.
+  const logs = norms.map(Math.log10);
+  const [low, high] = [Math.min(...logs), Math.max(...logs)];
+  const less = Math.max(1 - (high - low), 0) / 2;
+  const drawn = [...(await savedSvg(page)).matchAll(/<rect x="([^"]*)" y="([^"]*)" width="[^"]*" height="([^"]*)"/g)].map((found) => found.slice(1).map(Number));
+  const isBar = ([left, upper, tall]) => left > box.x + 13.9 && left < box.x + box.width - 14 && Math.abs(upper + tall - box.y - box.height + 4) < 0.1;
+  const [, ...tall] = drawn.filter(isBar).map(([, , height]) => height);
+  assert.deepEqual(tall.map(Math.round), logs.map((log) => Math.round(2 + (12 * (log - low + less)) / (high - low + 2 * less))));
   await page.mouse.click(x, y);
   assert.equal(await selectedNode(page), box.bars[2].node);
   assert.equal(norm((await told()).norm), norm(norms[2]));
@@ -1358,7 +1375,7 @@ test("the verdict is not said of another rank", oncePerPage, async () => {
   const page = await opened("sized");
   const told = () => page.locator(".verdict").textContent();
   const first = await told();
-  assert.match(first, /^‖g‖ grows ×6050 from gpt.h.11 back through gpt.h.0: 6.53 arrives, 39519 goes on\nall 150 leaves get ‖g‖ /);
+  assert.match(first, /^△ ‖g‖ grows ×6050 from gpt.h.11 back through gpt.h.0: 6.53 arrives, 39519 goes on\nall 150 leaves get ‖g‖ /);
   await page.getByLabel("Rank").selectOption("1");
   assert.equal(await told(), "");
   await page.getByLabel("Rank").selectOption("0");

@@ -46,9 +46,8 @@ class Accumulating:
             if known.version < 0:
                 continue
             is_changed = _is_changed(leaf, known, edited)
-            if is_changed:
-                known.written = True
-            else:
+            known.written = is_changed or bool(known.written)
+            if not is_changed:
                 unchanged.append(leaf)
             gradient = leaf.grad
             used = known.stepped or (is_changed and known.is_by_hand)

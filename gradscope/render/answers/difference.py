@@ -45,36 +45,44 @@ class _DifferenceWriter(Writer):
         self._files = short_files(_all_files(comparison))
 
     def lines(self) -> Iterator[str]:
-        """Both sides, the answer, the first difference, the tables."""
+        """Both sides, the answer, the first difference, the tables; beside a drawing of both only
+        what that does not show."""
+        if self.options.sides:
+            yield from self._beside_graph()
+            return
         for name, side in (("A", self.found.a), ("B", self.found.b)):
             yield self.fitted(f"{name}  {_side(side)}")
         yield from self.wrapped(verdict(self.found), "bold")
         if not self.found.related:
             return
-        yield from self._caveats()
+        for text, more, style in self._caveats():
+            yield from self.wrapped(text + more, style)
         yield from self._first()
         yield from self._changes()
         yield from self._leaves()
         yield from self._gradients()
 
-    def _caveats(self) -> Iterator[str]:
+    def _caveats(self) -> Iterator[tuple[str, str, str]]:
+        """What the comparison leaves open, how to see more of it, and the style of both."""
         found = self.found
         if found.is_same and found.is_of_first_call:
             text = "compared is backward call 1, before any step of an optimizer; what differs in"
-            text += f" steps shows at a later call{either(': --call 2', '')}"
-            yield from self.wrapped(text)
+            yield f"{text} steps shows at a later call", either(": --call 2", ""), ""
         if found.a.call and found.b.call and found.a.call != found.b.call:
-            yield from self.wrapped(
-                f"A is backward call {found.a.call}, B is backward call {found.b.call}: "
-                f"{either('--call N', 'call=N')} compares the same one of both"
-            )
-        by_norm = found.compared - found.exact
-        if by_norm:
+            calls = f"A is backward call {found.a.call}, B is backward call {found.b.call}"
+            yield calls, f": {either('--call N', 'call=N')} compares the same one of both", ""
+        if by_norm := found.compared - found.exact:
             every = either("--values", "values=True in both looks")
             by_norm_alone = f"{count(by_norm, 'gradient')} compared by norm alone"
-            yield from self.wrapped(f"{by_norm_alone}; {every} compares every number", "dim")
+            yield by_norm_alone, f"; {every} compares every number", "dim"
         if found.a.torch != found.b.torch:
-            yield from self.wrapped(f"A ran with torch {found.a.torch}, B with {found.b.torch}")
+            yield f"A ran with torch {found.a.torch}, B with {found.b.torch}", "", ""
+
+    def _beside_graph(self) -> Iterator[str]:
+        """What the drawing of both does not show, in paragraphs."""
+        yield from (text for text, _, _ in self._caveats())
+        if sentences := "; ".join(self._first_sentences()):
+            yield f"first difference: {sentences}"
 
     def _first(self) -> Iterator[str]:
         sentences = list(self._first_sentences())

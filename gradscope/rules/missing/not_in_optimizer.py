@@ -130,7 +130,7 @@ def _left_out(
         seen = ["the optimizer holds parameters that are no longer used"]
     # What the program writes to may be stepped by hand, or follow another network.
     is_written = any(item.written for item in group)
-    is_still = not is_written and not any(item.handled or item.loaded for item in group)
+    is_still = all(item.written is False and not (item.handled or item.loaded) for item in group)
     end = f", so {they} never {changes}" if is_still else ""
     seen += ["written to between backward calls"] if is_written else []
     return facts.finding(
