@@ -136,7 +136,9 @@ class Fault(GradscopeError):
             f"{SHOW_TRACEBACK}=1 prints"
         ]
         if os.environ.get(SHOW_TRACEBACK):
-            hints = "".join(traceback.format_exception(error)).splitlines()
+            # From the tracebacks that the program prints our frames are taken out.
+            frames = "".join(traceback.format_tb(error.__traceback__)).splitlines()
+            hints = ["Traceback (most recent call last):", *frames, described(error)]
         return cls(f"internal error: {described(error)}{_place(error)}", *hints)
 
 

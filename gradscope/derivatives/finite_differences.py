@@ -174,7 +174,7 @@ class Agreement(NamedTuple):
     def error(self, analytic: float, numeric: float) -> float:
         """The difference of two numbers, relative."""
         size = max(abs(analytic), abs(numeric), self.scale)
-        return abs(analytic - numeric) / size
+        return abs(analytic - numeric) / size if size else 0.0
 
     def clear_step(self, analytic: float) -> float:
         """How far to move so that rounding is a hundredth of what counts as agreement."""

@@ -378,6 +378,10 @@ class CheckedLeaves:
                 verdict = "rounding"
             elif self._placed.graph.scale is not None and not math.isfinite(judged.analytic):
                 verdict, reason = "not checked", OVERFLOWS
+            elif math.isfinite(judged.analytic):
+                # As where a sign or a comparison comes out otherwise.
+                verdict = "unresolved"
+                reason = "backward in float64 agrees: the program's precision makes the difference"
             else:
                 reason = "backward in float64 agrees: it is lost to the program's precision"
         if self._whole.is_coarse and verdict not in ("right", "rounding"):
