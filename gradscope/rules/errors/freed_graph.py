@@ -80,7 +80,7 @@ def _shared(facts: Facts, freed: Freed, finding: FindingDraft) -> FindingDraft:
         node=facts.reference(freed.node),
         subject=freed.variable or facts.subject(freed.node),
         evidence=(
-            f"{facts.op(freed.node)} is the first node both calls share; {where}",
+            f"{facts.op(freed.node)} is the first whose saved tensors are gone; {where}",
             *([carried] if freed.variable else []),
         ),
     )

@@ -99,8 +99,9 @@ def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Finding
             fails=True,
             why="Backward goes through a graph from before that step, and torch refuses to go on "
             "with other numbers than it saved there.",
-            remedy="Detach what is carried over from one step to the next, `state = "
-            "state.detach()`; where all is of one step, step after its last backward call.",
+            remedy="Make it anew after that step, where a gradient is to go through it once more; "
+            "or step after its last backward call; or keep the value alone, of a state that is "
+            "carried over: `state = state.detach()`.",
         )
     return facts.finding(
         "error",

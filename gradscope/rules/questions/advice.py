@@ -102,7 +102,8 @@ FORWARD: dict[str, Advice] = {
         ("Std", "StdMean", "Var", "VarMean"),
         Advice(
             "The unbiased estimate divides by n - 1, which is 0 for a single element.",
-            "Pass `correction=0` (or `unbiased=False`), or take it over more elements.",
+            "Take it over two elements or more; with `correction=0` it is 0 for one, and gives no "
+            "gradient.",
         ),
     ),
     "Pow": Advice(
@@ -198,6 +199,12 @@ SCALED = Advice(
     "With a gradient scaler this is expected in the first steps; it skips them and lowers its "
     "scale.",
     "Nothing, if it happens rarely.",
+)
+NAN_TAKEN = Advice(
+    "It was computed from NaN, at which its local derivative is NaN, too: whatever arrives, also 0 "
+    "for what is masked or left out behind it, NaN is sent on.",
+    "Leave such elements out before this operation, not behind it: index with the mask first, or "
+    "put a harmless number in their place, `torch.where(good, x, 0)`.",
 )
 TOO_LARGE = Advice(
     "Its local derivative for these inputs is not finite, or that times what arrives is beyond the "

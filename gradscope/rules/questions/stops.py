@@ -56,7 +56,7 @@ BEYOND = Stop(
     "that values start inside.",
 )
 FACTORS = Stop(
-    "Both factors are zero, so neither gets a gradient from the other, and both stay zero.",
+    "Both factors are zero, so neither gets a gradient from the other.",
     "Initialise one of the two factors with random numbers, as LoRA does.",
 )
 UNDERFLOW = Stop(

@@ -53,15 +53,25 @@ class ZeroGradient(Rule):
     before = {"GS204": "node"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        known = stops(facts)
+        known, leaves, learners = stops(facts), facts.graph.leaves, facts.seen.learners
+        alive = {leaves[one.leaf].node for one in learners if one.alive and one.leaf is not None}
+        alive_names = {facts.leaf_names[leaf] for leaf in alive}
         for nodes in facts.by_place(sorted(known)).values():
-            silencing = next((node for node in nodes if silenced(facts, node)), None)
+            # What depends on the numbers may be of one call, as of a last layer that begins at 0.
+            silencing = next(
+                (
+                    node
+                    for node in nodes
+                    if (names := silenced(facts, node))
+                    and (known[node].is_always or not alive_names.issuperset(names))
+                ),
+                None,
+            )
             if silencing is not None:
                 yield _stop(facts, silencing, known[silencing], nodes)
         # In one call two may be alike by chance, as a pair that is compared.
-        dead = {one.leaf for one in facts.seen.learners if not one.alive}
-        leaves = [leaf.node for at, leaf in enumerate(facts.graph.leaves) if at in dead]
-        cancelled = [leaf for leaf in leaves if _cancels(facts, leaf)]
+        dead = {leaves[one.leaf].node for one in learners if one.leaf is not None} - alive
+        cancelled = [leaf for leaf in sorted(dead) if _cancels(facts, leaf)]
         # A bias alone may cancel by nature, as in the difference of two scores.
         if any(_dimensions(facts, leaf) > 1 for leaf in cancelled):
             yield _cancelled(facts, cancelled)

@@ -45,6 +45,7 @@ from gradscope.rules.questions.advice import (
     AT_ENDS,
     BACKWARD,
     BACKWARD_ELSE,
+    NAN_TAKEN,
     SCALED,
     TOO_LARGE,
     TOO_LARGE_FOR_HALF,
@@ -128,6 +129,8 @@ def _advice(facts: Facts, node: int) -> Advice:
     if _overflows(facts, node):
         return TOO_LARGE_FOR_HALF if facts.graph.scale is None else SCALED
     op, saved = facts.op(node), [one for one in facts.seen.saved if one.node == node]
+    if any(one.nan and not one.slot.startswith("result") for one in saved):
+        return NAN_TAKEN
     # Of a quotient the divisor alone has a pole, of a length the length.
     ends = [one for one in saved if one.slot.startswith("other" if op == "Div" else "result")]
     is_pole = any(_is_pole(op, one) for one in ends or saved)
