@@ -42,7 +42,7 @@ from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, short
 from gradscope.rules.questions.norms import size_of
-from gradscope.rules.questions.stops import Stop, silenced, stops
+from gradscope.rules.questions.stops import FACTORS, Stop, silenced, stops
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
@@ -57,13 +57,13 @@ class ZeroGradient(Rule):
         alive = {leaves[one.leaf].node for one in learners if one.alive and one.leaf is not None}
         alive_names = {facts.leaf_names[leaf] for leaf in alive}
         for nodes in facts.by_place(sorted(known)).values():
-            # What depends on the numbers may be of one call, as of a last layer that begins at 0.
+            # Two factors may be 0 in one call alone, as behind a last layer that begins at 0.
             silencing = next(
                 (
                     node
                     for node in nodes
                     if (names := silenced(facts, node))
-                    and (known[node].is_always or not alive_names.issuperset(names))
+                    and (known[node] is not FACTORS or not alive_names.issuperset(names))
                 ),
                 None,
             )
