@@ -310,7 +310,7 @@ def wide() -> Report:
 def test_the_river_stands_beside_a_picture_that_is_not_small() -> None:
     picture = svg(transformer())
     (river,) = picture.findall(f".//{SVG}g[@class='river']")
-    assert (river.findtext(f"{SVG}title") or "").startswith("‖g‖ in backward order, 1 → ")
+    assert (river.findtext(f"{SVG}title") or "").startswith("‖g‖ in backward order, 0.0")
     left = float(picture.get("viewBox", "").split()[0])
     assert left < 0 and f"translate({left + 18:g} " in river.get("transform", "")
     assert {"gpt.h.0", "gpt.h.11"} <= set(words(river))

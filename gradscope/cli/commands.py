@@ -48,7 +48,8 @@ TARGETS = """
 \b
 TARGET is one of
   script.py              run as python would run it
-  script.py::function    call it, and watch only that call; or 'script.py::function(0, 2)'
+  script.py::function    call it without arguments, and watch only that call
+  'script.py::f(0, 2)'   call it with these arguments
   notebook.ipynb         its cells of code in order, as Jupyter would run them
   -m MODULE              a module
   -c CODE                a piece of code, e.g. -c 'log(x)' --let 'x=[1,2]'

@@ -20,6 +20,9 @@ const ROOM = "(min-width: 1160px)";
 /** More lines would only be slow. */
 const MOST = 2000;
 
+/** What a leaf gets; of a single number that number, for its sign tells which of several uses pull against each other. */
+const toldLeaf = (info) => told(info && { ...info, values: info.values?.length === 1 ? info.values : null });
+
 export class Code {
   constructor(viewer) {
     this.viewer = viewer;
@@ -176,7 +179,7 @@ export class Code {
   _leaves(leaves, place) {
     const { model } = this;
     // A short name and its number stay together.
-    const got = (each, name) => `${name}${name.length > SHORT ? " " : "\u00a0"}${toldSize(model.arriving(each[1] ? { each } : each[0]))}${this._here(each, place)}`;
+    const got = (each, name) => `${name}${name.length > SHORT ? " " : "\u00a0"}${toldLeaf(model.arriving(each[1] ? { each } : each[0]))}${this._here(each, place)}`;
     const alike = new Map();
     const named = leaves.map((leaf) => {
       const node = model.data.leaves.node[leaf];
@@ -197,7 +200,7 @@ export class Code {
     const here = all.filter((edge) => this._place(model.source[edge]) === place).map((edge) => ({ edges: [edge], seeds: [] }));
     const isChanged = nodes.some((node) => model.rootNodes.has(node) || model.passes.some(({ altered }) => altered.includes(node)));
     if (here.length !== nodes.length || here.length === all.length || isChanged) return "";
-    return ` (${toldSize(model.flowing(here[1] ? { each: here } : here[0]))} here)`.replaceAll(" ", "\u00a0").replace("\u00a0", " ");
+    return ` (${toldLeaf(model.flowing(here[1] ? { each: here } : here[0]))} here)`.replaceAll(" ", "\u00a0").replace("\u00a0", " ");
   }
 
   /** Begin with the head of the function that made the first of these nodes, or of one from which on the worst line is in sight. */

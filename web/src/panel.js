@@ -3,7 +3,7 @@ import { element, faint, inParts, link, span } from "./element.js";
 import { count, dotted, harmless, leavesOf, lookup, number, plural, shapeOf, targetName, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
 import { layerSwitch, standing } from "./layers_panel.js";
-import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
+import { byNumber, findingOf, flows } from "./panel_parts.js";
 import { apartNumbers, onEachRank, parametersOverRanks } from "./rank_panel.js";
 import { CUT, endNames, groupWords, meetingWords, nodeName, seedWords, severitySign, told, toldSize, wallWords } from "./words.js";
 
@@ -105,7 +105,7 @@ export class Panel {
     return [
       element("h2", { text: wallWords(model, wall) }),
       faint("p", CUT),
-      place && sourceOf(model.data.sources, place),
+      place && element("p", {}, ...inParts(visible(`${place.file}:${place.line}`))),
       flows("what came of it is used by", nodes.slice(0, MOST_FLOWS).map((node) => element("li", {}, this._link(node))), nodes.length),
     ];
   }
@@ -147,7 +147,6 @@ export class Panel {
         ["source", origin && inParts(visible(`${origin.file}:${origin.line}`))],
         ["function", origin ? visible(origin.function) : ""],
       ]),
-      origin ? sourceOf(model.data.sources, origin) : null,
       this.shown({ node }),
       ...this.findings([node]),
       model.troubles.births.includes(node) ? element("p", { class: "failed", text: "✖ NaN or Inf begins here." }) : null,

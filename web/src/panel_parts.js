@@ -1,6 +1,6 @@
 // Parts of the side panel that only need what they show.
 import { element, faint, inParts, span } from "./element.js";
-import { count, lookup, visible } from "./format.js";
+import { count, visible } from "./format.js";
 import { severitySign } from "./words.js";
 
 /** @param link an element that leads to its node, or null */
@@ -16,17 +16,6 @@ export function findingOf(finding, link) {
     finding.remedy ? element("p", { text: `→ ${visible(finding.remedy)}` }) : null,
     link,
   );
-}
-
-/** The lines around a place of the program, where the report has them. */
-export function sourceOf(sources, { file, line }) {
-  const lines = lookup(sources, file);
-  if (!lines) return null;
-  const near = Object.entries(lines).filter(([at]) => Math.abs(at - line) <= 2);
-  const rows = near.map(([at, text]) =>
-    element("div", { class: Number(at) === line ? "here" : "" }, span("at", at), element("code", { text })),
-  );
-  return element("div", { class: "source", role: "group", "aria-label": `source, line ${line}`, tabindex: "0" }, ...rows);
 }
 
 /** Sorted by a number of each, which is asked for once. */

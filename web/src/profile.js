@@ -113,11 +113,11 @@ function insides(model) {
 }
 
 /** At most so many rows; of them equal blocks that are most of the graph get as many each, or where rows begin would show as a pattern. */
-export function evenRows({ once, ops, data }, most) {
-  for (const group of once) {
-    const [share, rounds] = [ops[group] / ops[0], data.groups.count[group]];
+export function evenRows({ ops, data }, most) {
+  for (const [group, rounds] of data.groups.count.entries()) {
+    const share = ops[group] / ops[0];
     const each = Math.floor((most * share) / rounds);
-    if (each && share >= 0.5) return Math.round((each * rounds) / share);
+    if (each && rounds > 1 && share >= 0.5) return Math.round((each * rounds) / share);
   }
   return most;
 }

@@ -77,12 +77,20 @@ class Blame:
         leaves, or else that at which the gradient grows."""
         if self.first_bad is not None:
             node, made_here = self.first_bad
-            return Turn(node, "error", "makes NaN or Inf") if made_here else None
+            return Turn(node, "error", f"makes {self._made_by(node)}") if made_here else None
         if self.fall is not None:
             return Turn(self.fall.node, "warning", f"falls to {number(self.fall.after)}")
         if self.leap is None:
             return None
         return Turn(self.leap.node, "information", f"grows ×{times(self.leap)}")
+
+    def _made_by(self, node: int) -> str:
+        """``NaN``, ``Inf`` or both, that a node sends on."""
+        edges, backward = self._report.graph.edges, self._backward
+        places = (at for at, edge in enumerate(edges) if edge.source == node)
+        sent = [backward.on_edge(at) for at in places] if backward else []
+        made = {"NaN": any(info.nan for info in sent), "Inf": any(info.inf for info in sent)}
+        return " and ".join(name for name, is_made in made.items() if is_made)
 
     @cached_property
     def badges(self) -> dict[int, Severity]:

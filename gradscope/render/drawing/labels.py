@@ -106,6 +106,12 @@ def _sizes(infos: list[GradientInfo]) -> str:
     return sizes(infos, "✖", "‖g‖ ")
 
 
+def _ratio(infos: Sequence[GradientInfo]) -> float:
+    """How many times as large as the smallest of some gradients the largest is."""
+    norms = [float(info.norm) for info in infos if info.state == "finite" and info.norm]
+    return max(norms) / min(norms) if norms else 0.0
+
+
 class Labels:
     """The labels of one scene, and how its arrows look."""
 
@@ -183,23 +189,23 @@ class Labels:
 
     def _sides(self, item: Item) -> Line:
         """What arrives on each side of a comparison; of what is drawn once for all rounds in that
-        in which the sides are furthest apart."""
-        overlay, scene = self.scene.options.overlay, self.scene
-        if not scene.options.sides or overlay is None:
+        in which the two are furthest apart."""
+        scene = self.scene
+        if not scene.options.sides:
             return []
-        furthest, where = 0, ""
-        if item.template is not None:
-            marks, round_of = overlay.nodes, item.round_of()
-            known = [node for node in item.members if node in marks]
-            furthest = round_of[max(known, key=lambda node: marks[node].weight)] if known else 0
-            where = f" in {path_end(visible(item.rounds[furthest].name))}"
+        each = [
+            [one.entering(item)] if item.template is None else one.rounds(item)
+            for one in scene.each
+        ]
+        rounds = [*zip(*each, strict=True)]
+        furthest = max(range(len(rounds)), key=lambda place: _ratio(rounds[place]))
         told = []
-        for side, one in zip("AB", scene.each, strict=False):
-            info = one.entering(item) if item.template is None else one.rounds(item)[furthest]
+        for side, info in zip("AB", rounds[furthest], strict=False):
             if info.state == "non-finite":
                 told.append(f"{side} ✖ not finite")
             elif info.norm is not None:
                 told.append(f"{side} {numbers.number(info.norm)}")
+        where = f" in {path_end(visible(item.rounds[furthest].name))}" if len(rounds) > 1 else ""
         return text(f"‖g‖ {' · '.join(told)}{where}" if told else "", INK, 10)
 
     def _value(self, tensor: TensorInfo | None) -> Line:
@@ -385,15 +391,17 @@ class Labels:
         way = overlay.caption if overlay else scene.direction()
         if scene.options.direction == "forward":
             way = "values flow down, gradients up"
-        # A file's name is in the place, and what was run of it is not.
-        run = shorten(target, LONGEST_TITLE, "…") if "::" in target and target != title else ""
+        # The name of the file that was run is often in the place, and a function of it is not.
+        file = target.rpartition("/")[2]
+        is_told = file in place if file.endswith((".py", ".ipynb")) else "::" not in file
+        run = "" if is_told or target == title else shorten(target, LONGEST_TITLE, "…")
         if overlay is not None and overlay.is_ratio:
             run, title = title, target
         facts = [run, place, scene.rank(), scene.size(), way]
         return [
             text(shorten(title, LONGEST_TITLE, "…"), size=14, bold=True),
             text(" · ".join(fact for fact in facts if fact), FAINT, 11),
-            text(scene.folded(), FAINT, 11),
+            text(scene.folded(is_for_others=True), FAINT, 11),
         ]
 
     def _verdict(self) -> list[Line]:

@@ -19,9 +19,9 @@ import msgspec
 
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.ranks import AcrossRanks, AtRank, Ranks
-from gradscope.model.report import BackwardPass, GradientInfo, Graph, Origin, Report
+from gradscope.model.report import BackwardPass, GradientInfo, Graph, Report
 from gradscope.notation import derivatives as notation
-from gradscope.render.drawing.listing import SourceLine, listing, source_lines, stands_in
+from gradscope.render.drawing.listing import SourceLine, listing
 from gradscope.render.drawing.spread import odd_ranks, why_not
 from gradscope.render.words import numbers
 from gradscope.render.words.numbers import shape as shape_text
@@ -99,7 +99,6 @@ def pack(report: Report, every_value: bool = False) -> dict[str, Any]:
         "walls": [_record(wall) for wall in report.graph.walls],
         "origins": strings.columns(report.graph.origins, "file", "line", "expression", "function"),
         "passes": [_pass(one, report.graph, strings, few) for one in report.passes],
-        "sources": excerpts(report.graph.origins),
         "listing": _listing(report, strings),
         "formulas": _formulas(report),
         "ranks": report.ranks and _ranks(report.ranks, report.graph, strings, few),
@@ -320,33 +319,3 @@ def _short(number: N) -> N:
     """As many significant digits as ever show."""
     digits = max(numbers.asked() or 0, numbers.KNOWN)
     return float(f"{number:.{digits}g}") if isinstance(number, float) else number
-
-
-CONTEXT = 2
-"""Lines shown before and after the one that made a node."""
-
-
-def excerpts(origins: Iterable[Origin]) -> dict[str, dict[int, str]]:
-    """For every file that can still be read the lines around those that made nodes, by number.
-
-    A report may come from somebody else, who must not be able to have any file of the reader put
-    into a page: only lines are, that still say what the report says they do.  A file that was
-    changed since is not shown beside the wrong numbers either.
-    """
-    by_file: dict[str, list[Origin]] = {}
-    for origin in origins:
-        by_file.setdefault(origin.file, []).append(origin)
-    found = {}
-    for file, made in by_file.items():
-        lines = source_lines(file)
-        numbers = {number for origin in made for number in _around(origin, lines)}
-        if numbers:
-            found[file] = {number: lines[number - 1] for number in sorted(numbers)}
-    return found
-
-
-def _around(origin: Origin, lines: list[str]) -> range:
-    """The lines around an origin, none where its expression does not stand there."""
-    if not stands_in(origin, lines):
-        return range(0)
-    return range(max(origin.line - CONTEXT, 1), min(origin.line + CONTEXT, len(lines)) + 1)

@@ -5,10 +5,11 @@ Must not know what else is drawn."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from gradscope.escaping import visible
-from gradscope.model.report import GradientInfo, Node
+from gradscope.model.report import Node
 from gradscope.render.drawing.scale import cell, heights
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words import numbers
@@ -46,7 +47,7 @@ def _even(scene: Scene, most: int) -> int:
 
 
 def line(scene: Scene, writer: Writer) -> str:
-    """``‖g‖ in backward order ▇▆▅▄▃▂▁ 1 → 3e-9``, a row a cell, on a scale of their own; "" where
+    """``‖g‖ in backward order ▇▆▅▄▃▂▁ 3e-9 to 1``, a row a cell, on a scale of their own; "" where
     there is no river."""
     rows = profile(scene)
     if not rows:
@@ -76,10 +77,6 @@ FEW_ZEROS = 3
 """Leaves that get exactly 0 and are named; more, and operations, are counted."""
 
 
-BEYOND = 2
-"""Times as far as both ends go sizes between them have to go to be told."""
-
-
 def _named(scene: Scene) -> str:
     nodes = zeros(scene.graph, scene.backward) if scene.backward is not None else []
     leaves = {leaf.node: leaf.names[0] for leaf in scene.graph.leaves if leaf.names}
@@ -103,20 +100,13 @@ def _module_of(scene: Scene, nodes: Iterable[Node]) -> str:
 
 
 def told(scene: Scene, rows: list[ProfileRow], is_far: bool = False) -> str:
-    """How many nodes have no size; where ``is_far`` after the first and the last of the rows,
-    ``1 → 3e-9``, or ``1 → 3e-9 → 0`` where nothing enters those behind, and before how far sizes on
-    the way, and of leaves, go beyond these."""
-    infos = [row.info for row in rows if is_far]
-    norms = [float(info.norm) for info in infos if info.norm]
-    known = norms[:1] + norms[1:][-1:] + [0.0] * (infos[-1:] == [GradientInfo("zero")])
-    words = [" → ".join(map(numbers.number, known))]
+    """How many nodes have no size; where ``is_far`` after the smallest and the largest norm, those
+    of leaves too, and before how many are far below."""
+    scale = scene.scale
+    known = [one for one in (scale.smallest, scale.largest) if 0 < one < math.inf]
+    words = [" to ".join(dict.fromkeys(map(numbers.number, known)))] if is_far else []
     bad, zero = sum(row.bad for row in rows), sum(row.zero for row in rows)
     words += [f"✖ not finite at {count(bad, 'node')}"] if bad else []
     words += [f"0 at {_named(scene)}"] if zero else []
-    if sizes := [size for size in known if size]:
-        least, most = scene.scale.smallest, scene.scale.largest
-        down = f"down to {numbers.number(least)}" if BEYOND * least < min(sizes) else ""
-        far = scene.scale.far_below
-        words.append(f"{far}, those {down}" if far and down else far or down)
-        words += [f"up to {numbers.number(most)}"] if most > BEYOND * max(sizes) else []
+    words += [scale.far_below] if is_far else []
     return " · ".join(filter(None, words))

@@ -289,7 +289,7 @@ class Scene:
         each = [one.nodes for one in item.rounds] if once else [item.members]
         known = [self.gradients.parameters(nodes) for nodes in each]
         words = span([one for one in known if one is not None])
-        return f"leaves ‖g‖ {words}" if words else ""
+        return f"leaves together {words}" if words else ""
 
     def is_named(self, item: Item) -> bool:
         """Whether its title or its variable says which of several alike items it is."""
@@ -444,8 +444,9 @@ class Scene:
 
         return [(f.severity, head(f, self._files)) for f in self.report.findings]
 
-    def folded(self) -> str:
-        """What the view does not show one by one, and how to see it, or ""."""
+    def folded(self, is_for_others: bool = False) -> str:
+        """What the view does not show one by one, or ""; and how to see it, but in what is made for
+        others."""
         kinds = [item.kind for item in self.view.items]
         modules, functions = kinds.count("module"), kinds.count("function")
         repeats = kinds.count("repeat")
@@ -465,7 +466,8 @@ class Scene:
             ways = [*dict.fromkeys([*ways, option("all")])]
         if self.view.left_out:
             parts.append(f"{count(len(self.view.left_out), 'node')} off the path left out")
-        return " · ".join([", ".join(parts), " or ".join(ways)]) if ways else ", ".join(parts)
+        how = [] if is_for_others or not ways else [" or ".join(ways)]
+        return " · ".join([", ".join(parts), *how])
 
     def size(self) -> str:
         """``9 nodes``."""

@@ -294,21 +294,15 @@ def _sizes(scene: Scene) -> Iterator[Told]:
     if not known:
         return
     few = first_of_bulk([math.log10(norm) for norm, _ in known])
-    little = _next_to_nothing(scene, known, few) if few else Told()
-    if little.spots:
-        yield little
-    if len(leaves) > FEW_LEAVES or len(scene.graph.nodes) > AT_A_GLANCE:
-        which = f"all {len(known):,}"
-        if few:
-            which = f"{len(known) - few:,} of {len(known):,}"
-        if little.spots:
-            which = f"the other {len(known) - few:,}"
-        ends = (f"{number(norm)} ({visible(leaf.name)})" for norm, leaf in (known[few], known[-1]))
-        sizes = [known[0][0], known[-1][0], *_given(scene)]
-        is_fine = len(sizes) > 2 and min(sizes) > VANISHED * max(sizes)
-        yield Told(f"{which} leaves get ‖g‖ {' to '.join(ends)}", is_fine=is_fine)
-    if not little.spots:
-        yield little
+    if few:
+        yield _next_to_nothing(scene, known, few)
+    if len(leaves) <= FEW_LEAVES and len(scene.graph.nodes) <= AT_A_GLANCE:
+        return
+    which = f"the other {len(known) - few:,}" if few else f"all {len(known):,}"
+    ends = (f"{number(norm)} ({visible(leaf.name)})" for norm, leaf in (known[few], known[-1]))
+    sizes = [known[0][0], known[-1][0], *_given(scene)]
+    is_fine = len(sizes) > 2 and min(sizes) > VANISHED * max(sizes)
+    yield Told(f"{which} leaves get ‖g‖ {' to '.join(ends)}", is_fine=is_fine)
 
 
 def _given(scene: Scene) -> list[float]:
@@ -320,9 +314,7 @@ def _given(scene: Scene) -> list[float]:
 
 
 def _next_to_nothing(scene: Scene, known: Sequence[tuple[float, Leaf]], few: int) -> Told:
-    """How many leaves get so little, which are the first ``few`` of these, with their norms.
-
-    Biases at which what arrives cancels are marked nowhere: mostly that is as it should be."""
+    """How many leaves get so little, which are the first ``few`` of these, with their norms."""
     # Of one place in each layer that is said once.
     names = [visible(leaf.name) for _, leaf in known[:few]]
     same = pattern(names)
@@ -334,8 +326,9 @@ def _next_to_nothing(scene: Scene, known: Sequence[tuple[float, Leaf]], few: int
     most = number(known[few - 1][0])
     words = f"{_get(scene, names)} next to nothing, ‖g‖ up to {most}: {little}"
     if summed := _cancelled_in_sums(scene, known[:few]):
-        return Told(f"{words}; ‖g‖ up to {number(summed)} arrives there and cancels in the sum")
-    return Told(words, [_of_leaf(leaf, "next to nothing") for _, leaf in known[:few]])
+        words += f"; ‖g‖ up to {number(summed)} arrives there and cancels in the sum"
+    little = "cancels out" if summed else "next to nothing"
+    return Told(words, [_of_leaf(leaf, little) for _, leaf in known[:few]])
 
 
 def _cancelled_in_sums(scene: Scene, leaves: Sequence[tuple[float, Leaf]]) -> float:
