@@ -58,7 +58,8 @@ class FunctionCall(NamedTuple):
             )
         try:
             call = ast.parse(f"f{found[3] or '()'}", mode="eval").body
-            assert isinstance(call, ast.Call)
+            # `f(0)(1)` calls what a call returns.
+            assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
             named = {one.arg or "**": ast.literal_eval(one.value) for one in call.keywords}
             return cls(found[1], found[2], tuple(map(ast.literal_eval, call.args)), named)
         except (SyntaxError, ValueError, TypeError, AssertionError):

@@ -191,7 +191,7 @@ class Labels:
         """What arrives on each side of a comparison; of what is drawn once for all rounds in that
         in which the two are furthest apart."""
         scene = self.scene
-        if not scene.options.sides:
+        if not (scene.options.sides and scene.each):
             return []
         each = [
             [one.entering(item)] if item.template is None else one.rounds(item)

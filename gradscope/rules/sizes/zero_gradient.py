@@ -8,7 +8,8 @@ An operation receives a gradient, sends nothing but zeros, and some leaf gets no
 step function, a clamp that all elements lie beyond, a softmax over one element,
 nearest-neighbour sampling, a product of zeros. Or, in float16, what it received is on average
 below 6e-5 an element (for a mean: below 6e-8 after the division). Or, whatever the operation, all
-leaves get zeros though the loss is not 0.
+leaves get zeros though the loss is not 0. Of two factors that are both zero that is told where what
+is below gets nothing in any call.
 
 Or a weight gets gradients from several uses, none of them zero, and their sum is exactly zero, in
 every call that was watched: as of a ratio or a difference of something and itself, made twice of
