@@ -347,7 +347,7 @@ def test_many_rounds_take_no_more_room_than_few(
 def test_it_is_said_from_which_round_on_next_to_nothing_arrives(format: str) -> None:
     # 0.9 of it in each round: less than 1e-5 of 1 after 110.
     text = as_text(layers(200), format)
-    said = "the gradient vanishes: under 1e-5 of its largest ‖g‖ from 89 Linear back to 0 Linear"
+    said = "the gradient vanishes: under 1e-5 of its largest ‖g‖ from Linear 89 back to Linear 0"
     assert said in " ".join(text.split())
     assert "vanishes" not in as_text(layers(110), format)
 

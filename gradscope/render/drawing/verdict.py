@@ -493,7 +493,9 @@ def _in_a_row(scene: Scene) -> Iterator[Row]:
     if alike := _alike(scene):
         parents = {path.rpartition(".")[0] for path in alike[1]}
         where = f"{visible(parent)}.*" if len(parents) == 1 and (parent := parents.pop()) else ""
-        yield _entering(scene, alike[1]), where or alike[0], [*alike[1].values()]
+        # What a Sequential calls by a number has its class in its name.
+        where = where or ("" if all(map(str.isdigit, alike[1])) else alike[0])
+        yield _entering(scene, *alike), where, [*alike[1].values()]
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
         if frame.carried and len(rounds) >= FEWEST_BLOCKS:
@@ -510,10 +512,7 @@ def _first(scene: Scene, rows: Iterable[Row], change: Change) -> Told:
     """The first sentence on modules or rounds of which each gets its gradient by way of the one
     before, and which do not stand side by side, as heads."""
     for rounds, name, nodes in rows:
-        # A Sequential calls its modules by their numbers.
-        named = [one._replace(name=f"{one.name} {name}".strip()) for one in rounds]
-        is_bare = all(one.name.isdigit() for one in rounds)
-        found = change(named if is_bare else rounds, nodes)
+        found = change(rounds, nodes)
         if found is None or _is_apart(scene.graph, nodes):
             continue
         mark = _at_round(scene, found, nodes)
@@ -521,7 +520,7 @@ def _first(scene: Scene, rows: Iterable[Row], change: Change) -> Told:
         where = f" at {place}" if place else ""
         if name:
             where = f" ({place})" if place else ""
-            where = where if found.names_rounds or is_bare else f" in {name}{where}"
+            where = where if found.names_rounds else f" in {name}{where}"
         return Told(f"{found.before}{where}{found.after}", [mark])
     return Told()
 
@@ -552,13 +551,10 @@ def repeats(scene: Scene) -> Iterator[tuple[str, list[Round]]]:
         every = sum(visible(call.type) == kind for call in scene.graph.calls)
         parents = ", ".join(dict.fromkeys(path.rpartition(".")[0] for path in modules))
         where = f" in {visible(parents)}" if every > len(modules) and parents else ""
-        if rounds := _entering(scene, modules):
-            # Of a long path the end tells them apart, but for what a Sequential calls by a number.
-            is_short = "," not in parents
-            names = [short(path) if is_short else path for path in modules]
-            names = [f"{kind} {one}" if one.isdigit() else one for one in names]
-            pairs = zip(rounds, names, strict=True)
-            yield f"{kind}{where}", [one._replace(name=name) for one, name in pairs]
+        if rounds := _entering(scene, kind, modules):
+            # Of a long path the end tells them apart.
+            told = [one._replace(name=short(one.name)) for one in rounds]
+            yield f"{kind}{where}", rounds if "," in parents else told
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
         kind = visible(frame.type or frame.title)
@@ -597,12 +593,15 @@ def _alike(scene: Scene) -> tuple[str, dict[str, list[int]]] | None:
     return None
 
 
-def _entering(scene: Scene, modules: dict[str, list[int]]) -> list[Round]:
-    """The gradient that enters each of these modules."""
+def _entering(scene: Scene, kind: str, modules: dict[str, list[int]]) -> list[Round]:
+    """The gradient that enters each of these modules; those that a Sequential calls by a number are
+    called by their ``kind`` as well."""
     found = scene.gradients
     if found is None:
         return []
-    return [Round(path, found.crossing({*nodes})) for path, nodes in modules.items()]
+    names = [f"{kind} {path}" if path.isdigit() else path for path in modules]
+    infos = [found.crossing({*nodes}) for nodes in modules.values()]
+    return [*map(Round, names, infos)]
 
 
 def _is_apart(graph: Graph, modules: Sequence[Sequence[int]]) -> bool:
