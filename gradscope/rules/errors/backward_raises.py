@@ -57,7 +57,8 @@ class BackwardRaises(Rule):
         if failure is None or not failure.in_backward:
             return
         raiser = failure.raiser
-        words, name = _words(facts, failure), "" if raiser is None else _named(facts, raiser)
+        words = _words(facts, failure)
+        name = "" if raiser is None else _named(facts, raiser, failure.message)
         guilty = _once_only(facts, failure.message) if words is _TWICE else None
         node = guilty if guilty is not None or raiser is None else raiser.node
         then = "" if failure.ended else ", and the program went on"
@@ -164,22 +165,28 @@ def _is_second(facts: Facts, text: str, raiser: Raiser) -> bool:
     return "_backward" in text or made
 
 
+_MISSING = re.compile(r"derivative for '?(?:aten::)?(\w+?)(?:_backward)?'? is not")
+
+
 def _once_only(facts: Facts, text: str) -> int | None:
     """The node of the operation that torch names, which has no second derivative."""
-    name = re.search(r"derivative for '?(?:aten::)?(\w+?)(?:_backward)?'? is not", text)
+    name = _MISSING.search(text)
     wanted = name[1].replace("_", "").lower()[:8] if name else ""
     found = [node for node in facts.graph.nodes if node.short_op.lower().startswith(wanted)]
     # Cdist, not the CdistBackward that the first derivative left in the graph.
     return min(found, key=lambda node: len(node.short_op)).id if wanted and found else None
 
 
-def _named(facts: Facts, raiser: Raiser) -> str:
-    """The name of a Function or a hook; an operation in the program's words."""
+def _named(facts: Facts, raiser: Raiser, text: str) -> str:
+    """The name of a Function or a hook; an operation in the program's words, or in those of torch
+    (``text``), which does not tell where it was called."""
     if raiser.kind == "hook":
         return f", {raiser.name}," if raiser.name.startswith("a ") else f" {raiser.name}".rstrip()
     if raiser.kind == "Function":
         return raiser.name or "of the program"
-    return facts.expression(raiser.made) or raiser.name or "an operation"
+    missing = _MISSING.search(text) if raiser.name == "NotImplemented" else None
+    name = missing[1] if missing else raiser.name
+    return facts.expression(raiser.made) or name or "an operation"
 
 
 def _location(facts: Facts, failure: Failure, guilty: int | None) -> Location | None:
