@@ -7,10 +7,9 @@ brings back a saved tensor; or torch refuses what these return, or an operation.
 
 The traceback tells which code ran, and the nodes that had run tell whose turn it was. Named are
 the line that registered the hook and the tensor whose gradient it gets; the forward line of the
-Function or the operation; and the line that raised. Of a Function that defines no `backward`,
-the line is the `def` that comes nearest to one, else that of `forward`; where a first derivative
-has none of its own, that of the operation which torch names. Where the program catches the
-exception, the finding is information. What another rule explains is that rule's finding.
+Function or the operation; and the line that raised. Of a Function that defines no `backward`, the
+line is the `def` that comes nearest to one, else that of `forward`; where a first derivative has
+none of its own, that of the operation. Where the program catches it, it is information.
 
 ## A program that has it, healed
 
@@ -19,15 +18,9 @@ exception, the finding is information. What another rule explains is that rule's
 
 -norms = {}
 +norms = {"total": 0.0}
-
-
- def log(grad):
-     norms["total"] += grad.norm().item()
-
-
  x = torch.randn(3, requires_grad=True)
  y = x.exp()
- y.register_hook(log)
+ y.register_hook(lambda grad: norms.update(total=norms["total"] + grad.norm()))
  y.sum().backward()
 ```
 
@@ -47,6 +40,8 @@ from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.rule import Rule
 from gradscope.words import first_line
 
+_MISSING = re.compile(r"derivative for '?(?:aten::)?(\w+?)(?:_backward)?'? is not")
+
 
 class BackwardRaises(Rule):
     code = "GS410"
@@ -57,8 +52,7 @@ class BackwardRaises(Rule):
         if failure is None or not failure.in_backward:
             return
         raiser = failure.raiser
-        words = _words(facts, failure)
-        name = "" if raiser is None else _named(facts, raiser, failure.message)
+        words, name = _words(facts, failure), _named(facts, failure)
         guilty = _once_only(facts, failure.message) if words is _TWICE else None
         node = guilty if guilty is not None or raiser is None else raiser.node
         then = "" if failure.ended else ", and the program went on"
@@ -165,9 +159,6 @@ def _is_second(facts: Facts, text: str, raiser: Raiser) -> bool:
     return "_backward" in text or made
 
 
-_MISSING = re.compile(r"derivative for '?(?:aten::)?(\w+?)(?:_backward)?'? is not")
-
-
 def _once_only(facts: Facts, text: str) -> int | None:
     """The node of the operation that torch names, which has no second derivative."""
     name = _MISSING.search(text)
@@ -177,14 +168,16 @@ def _once_only(facts: Facts, text: str) -> int | None:
     return min(found, key=lambda node: len(node.short_op)).id if wanted and found else None
 
 
-def _named(facts: Facts, raiser: Raiser, text: str) -> str:
-    """The name of a Function or a hook; an operation in the program's words, or in those of torch
-    (``text``), which does not tell where it was called."""
+def _named(facts: Facts, failure: Failure) -> str:
+    """The name of a Function or a hook; an operation in the program's words, or in torch's."""
+    raiser = failure.raiser
+    if raiser is None:
+        return ""
     if raiser.kind == "hook":
         return f", {raiser.name}," if raiser.name.startswith("a ") else f" {raiser.name}".rstrip()
     if raiser.kind == "Function":
         return raiser.name or "of the program"
-    missing = _MISSING.search(text) if raiser.name == "NotImplemented" else None
+    missing = _MISSING.search(failure.message) if raiser.name == "NotImplemented" else None
     name = missing[1] if missing else raiser.name
     return facts.expression(raiser.made) or name or "an operation"
 

@@ -9,15 +9,11 @@ The nodes whose upstream gradient is finite and whose sent gradient is not, wher
 the gradient of a leaf. Where the forward pass made NaN there, or the data held it, it is
 [GS101](GS101.md) or [GS105](GS105.md). A `where` or `masked_fill` above it is recognised: the
 branch that is not taken gets a gradient of 0, and 0 times infinity is NaN. Why is told by what
-the operation had saved: a 0 where its derivative has a pole, or a gradient and a derivative whose
-product is beyond the largest number of their dtype. The rows of what it sent that hold NaN or
-infinity are named, counted from 0, where not all do; on a GPU they are not.
-
-A float16 gradient that overflows in a product, a sum or a power is information under a gradient
-scaler, which expects a few.
-
-In a long run most calls are looked at only briefly. A gradient that overflows in an ordinary
-product then shows only at the parameters; `--thorough` finds the operation.
+the operation had saved: NaN, a 0 where its derivative has a pole, or a gradient and a derivative
+whose product is beyond the largest number of their dtype. The rows of what it sent that hold NaN
+or infinity are named, counted from 0, where not all do; on a GPU they are not. A float16 gradient
+that overflows in a product, a sum or a power is information under a gradient scaler. In a long run
+most calls are looked at briefly: which product overflowed there `--thorough` finds.
 
 ## A program that has it, healed
 
