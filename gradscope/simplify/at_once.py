@@ -33,6 +33,18 @@ def height(view: View) -> int:
     return len(_longest(view, set()))
 
 
+def longest_way(view: View) -> frozenset[int]:
+    """The links of the longest way from a root, with one to a leaf at its end."""
+    way = _longest(view, set())
+    outgoing = view.outgoing()
+    steps = [*pairwise(way), *((one, None) for one in way[-1:])]
+    found = (
+        next((at for at in outgoing[item] if after in (None, view.links[at].target)), None)
+        for item, after in steps
+    )
+    return frozenset(at for at in found if at is not None)
+
+
 def rows_of_tree(view: View) -> int:
     """In how many rows a tree shows a view: links, sums, roots, and what is drawn once."""
     sums = sum(len(links) > 1 for links in view.incoming())

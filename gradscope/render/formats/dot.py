@@ -32,6 +32,7 @@ from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import shorten
+from gradscope.simplify.at_once import longest_way
 from gradscope.simplify.view import Item, Link, View
 from gradscope.words import either, folding
 
@@ -98,6 +99,10 @@ FRAME = {
 }
 """Around what is drawn once for many rounds."""
 
+STRAIGHT = "12"
+"""How much straighter than others the arrows are drawn of the longest way, the spine of a picture:
+a weight of Graphviz, for which others have 1."""
+
 
 def render(report: Report, options: Options, scene: Scene | None = None) -> str:
     """The DOT source; of a ``scene`` that has its river beside it, without one in the caption.
@@ -128,6 +133,7 @@ class _Drawing:
         self.entrances: dict[int, str] = {}
         sides = scene.view.sides
         self.up, self.across = (sides.up, sides.across) if sides else (frozenset[int](), ())
+        self.straight = frozenset[int]() if sides else longest_way(scene.view)
         self.ends = scene.view.outgoing()
         if sides:
             self.ends = [self._outside(links) for links in self.ends]
@@ -217,7 +223,7 @@ class _Drawing:
                 onwards = [one for item, one in self.scene.to_next_round.items() if item in ids]
                 if onwards:
                     last.node(f"next{number}", label="next round", shape="plaintext", fontsize="10")
-        self.graph.edge(head, str(items[0].id), tooltip=" ")
+        self.graph.edge(head, str(items[0].id), tooltip=" ", weight=STRAIGHT)
         for link in onwards:
             self.graph.edge(
                 str(link.source), f"next{number}", **self._words(*self.labels.flow(link))
@@ -344,7 +350,7 @@ class _Drawing:
         self.graph.node(seed, label=box([text(words, FAINT, 10)]), shape="plaintext", height="0.2")
         into = scene.view.roots[root]
         entrance = self.entrances.get(into, str(into))
-        self.graph.edge(seed, entrance, style="dashed", tooltip=" ")
+        self.graph.edge(seed, entrance, style="dashed", tooltip=" ", weight=STRAIGHT)
 
     def _draw_link(self, index: int, link: Link) -> None:
         scene = self.scene
@@ -367,6 +373,8 @@ class _Drawing:
 
     def _draw_arrow(self, name: str, index: int, link: Link) -> None:
         style = self._words(*self.labels.flow(link))
+        if index in self.straight:
+            style["weight"] = STRAIGHT
         source = self.scene.view.items[link.source]
         has_outlet = self._has_outlets(source) and index in self.ends[source.id]
         outlet = f":{self.ends[source.id].index(index)}" if has_outlet else ""
