@@ -166,7 +166,8 @@ class Cut(Record, eq=False):
     was made from its result is added to a loss that other terms give its history;
     ``scalar``: what was cut was such a number already.  ``inside``: a custom
     Function whose result does have history, and that used these leaves without being given them;
-    ``ungiven``: so did this one, and its result has none.
+    ``ungiven``: so did this one, and its result has none.  ``partial``: another result of the call
+    does have its history, as the values beside the indices of ``topk``.
     """
 
     origin: Place
@@ -185,6 +186,7 @@ class Cut(Record, eq=False):
     twin: str = ""
     inside: bool = False
     ungiven: bool = False
+    partial: bool = False
 
 
 class LostTerm(Record):

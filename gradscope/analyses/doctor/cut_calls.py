@@ -14,7 +14,14 @@ import torch
 
 from gradscope.analyses.doctor.ancestry import Near
 from gradscope.autograd.elements import is_small
-from gradscope.autograd.tensors import TensorRef, TensorTable, is_leaf_tensor, living, requires_grad
+from gradscope.autograd.tensors import (
+    TensorRef,
+    TensorTable,
+    base_of,
+    is_leaf_tensor,
+    living,
+    requires_grad,
+)
 from gradscope.model.observations import Cut, CutReason
 from gradscope.recording.names import value_in_frame
 from gradscope.recording.source import Sources
@@ -134,17 +141,25 @@ def reason_of(function: str) -> CutReason:
     return "checkpoint" if "Checkpoint" in function else "function"
 
 
-def gives_values(call: TorchCall) -> bool:
-    """Whether the result depends on the elements of its operands, and has no history."""
-    if not call.results:
-        return call.function in NUMBERS
+def values_of(call: TorchCall) -> list[torch.Tensor]:
+    """The results that depend on the elements of its operands, and have no history."""
+    operands = {id(tensor) for tensor in call.operands}
     # A new leaf made of tensors with history (torch.tensor(list, requires_grad=True)) is cut too;
     # the very operand back is not.
-    operands = {id(tensor) for tensor in call.operands}
-    return not any(
-        requires_grad(tensor) and (id(tensor) in operands or not is_leaf_tensor(tensor))
+    plain = [
+        tensor
         for tensor in call.results
-    )
+        if not requires_grad(tensor) or (is_leaf_tensor(tensor) and id(tensor) not in operands)
+    ]
+    if len(plain) == len(call.results):
+        return plain
+    # Beside a result with history another may show an operand that has none (broadcast_tensors).
+    return [one for one in plain if id(one) not in operands and base_of(one) is one]
+
+
+def gives_values(call: TorchCall) -> bool:
+    """Whether a result, or the number that it gives, is such a one."""
+    return bool(values_of(call)) if call.results else call.function in NUMBERS
 
 
 MAX_NUMBERS = 1_000

@@ -1,8 +1,9 @@
 """GS303 history-cut
 
 The history is cut on the only way from a parameter to the loss: by `detach`, `.data`, `.item()`,
-`float()`, `numpy()`, `torch.tensor(...)`, `copy.deepcopy(...)`, `argmax`, a comparison, a cast to
-whole numbers (`.long()`); where gradients are switched off; or by a reentrant checkpoint.
+`float()`, `numpy()`, `torch.tensor(...)`, `Variable(...)`, `copy.deepcopy(...)`, `argmax`, the
+indices of `topk` or `sort`, a comparison, a cast to whole numbers (`.long()`), a value that is
+written into `out.data`; where gradients are switched off; or by a reentrant checkpoint.
 
 ## How it is recognised
 

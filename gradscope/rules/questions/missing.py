@@ -142,7 +142,8 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> Cut | None:
             not cut.feeds_graph,
             # What is also used with history loses it on that way: the other may be of a target.
             learner.recorded and cut.reason in _SWITCHED_OFF,
-            cut.function in _METRICS,
+            # So is what lies beside a result that has its history.
+            cut.function in _METRICS or cut.partial,
         ),
     )
 
@@ -247,6 +248,7 @@ def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingD
     why, remedy = why_and_remedy(cut)
     # One cause with all else that ran in it.
     its = "the inputs of what ran in this mode" if cut.reason == "inference_mode" else "its inputs"
+    result = "that" if cut.partial else "its"
     return facts.finding(
         "error" if failed else "warning" if _starves(facts, cut, learners) else "information",
         f"{at_place(facts, cut)}{_loss_at(cut, len(names))}",
@@ -255,7 +257,7 @@ def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingD
         evidence=(
             f"used inside of it, and no argument: {listed(names)}"
             if cut.inside or cut.ungiven
-            else f"{its} depend on {listed(names)}; its result depends on nothing",
+            else f"{its} depend on {listed(names)}; {result} result depends on nothing",
             *(["no watched backward call reached them"] if not failed else []),
         ),
         why=why,
