@@ -145,7 +145,7 @@ def _terms(facts: Facts) -> Iterable[FindingDraft]:
     """Terms of a loss that are constants, though they were computed from parameters; or that move
     nothing which the next step changes."""
     told = set(map(place_of, facts.once(find_missing).by_cut))
-    starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
+    starved = {lost.cut: lost for lost in facts.seen.lost_terms if lost.origin is None}
     for cut in facts.seen.cuts:
         if not cut.summand or not cut.leaves or place_of(cut) in told:
             continue
@@ -154,13 +154,20 @@ def _terms(facts: Facts) -> Iterable[FindingDraft]:
         # A single number is detached on purpose, for its value; a loss made of what was detached
         # moves nothing, also where the step after it changes what it was computed from.
         meant = often and (cut not in starved or (cut.scalar and cut.function != "grad"))
+        found, whom = of_cut(facts, cut, []), ""
+        seen = f"its inputs depend on {listed(cut.leaves)}; what is added does not"
+        if lost := starved.get(cut):
+            # Others behind it may get theirs another way, or in a call of their own.
+            found = msgspec.structs.replace(found, subject=modules(facts, lost.leaves))
+            whom, seen = " of what the next step changes", _starved(lost, "what is added")
         yield msgspec.structs.replace(
-            of_cut(facts, cut, []),
+            found,
             severity="information" if meant else "warning",
             message=f"{at_place(facts, cut)}{name_of(cut)} cuts a term of the loss off: it adds to "
-            "the loss and nothing to the gradient.",
-            evidence=(f"its inputs depend on {listed(cut.leaves)}; what is added does not",),
+            f"the loss and nothing to the gradient{whom}.",
+            evidence=(seen,),
             fails=False,
+            step=lost.call if lost else 0,
         )
     for lost in facts.seen.lost_terms:
         if lost.origin is not None and place_of(lost.cut) not in told:
@@ -180,9 +187,14 @@ def _lost(facts: Facts, lost: LostTerm) -> FindingDraft:
         f"gradient: {moves}",
         location=facts.location(place_of(cut)),
         subject=modules(facts, lost.leaves),
-        evidence=f"the next step changes {listed(lost.leaves)}: the term was computed from them, "
-        "and gives them no gradient",
+        evidence=_starved(lost, "the term"),
         why=why,
         remedy=remedy,
         step=lost.call,
     )
+
+
+def _starved(lost: LostTerm, what: str) -> str:
+    """Which parameters get nothing by a term that was computed from them."""
+    changed = f"the next step changes {listed(lost.leaves)}"
+    return f"{changed}: {what} was computed from them, and gives them no gradient"
