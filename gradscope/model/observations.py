@@ -112,7 +112,7 @@ class TrackedParameter(Record):
     of what it went into, which is to be differentiated itself. ``kept``: backward calls brought it
     gradients again and again, and the program does nothing with them. ``written``: it was
     written to between two calls that reached it. ``alive``: some call brought it a gradient that
-    was not 0.
+    was not 0.  ``orphan``: an optimizer holds it, and no module in sight any more.
     """
 
     name: str = ""
@@ -146,6 +146,7 @@ class TrackedParameter(Record):
     kept: bool = False
     written: bool = False
     alive: bool = False
+    orphan: bool = False
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint"]

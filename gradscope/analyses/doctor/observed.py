@@ -5,7 +5,7 @@ Report, with the tensors that a program holds for learning.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
@@ -63,10 +63,13 @@ def learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedPa
     evaluated = set(_in_eval_mode(roots))
     for learner in _sized(every, roots) if listener.is_shared else every:
         yield _told(listener, case, learner, own, evaluated)
+    vain: dict[tuple[Any, str], TrackedParameter] = {}
     for reference, read in leaves.vain.values():
         named = case.origins.told(read)
         named.name = case.names.get(reference()) or named.name
-        yield named
+        # It may have been read under several names.
+        vain.setdefault((named.made, named.name), named)
+    yield from vain.values()
 
 
 def _sized(every: list[_Learner], roots: Iterable[nn.Module]) -> Iterator[_Learner]:
@@ -137,6 +140,7 @@ def _told(
         # A module that was made after the reported call is in no sight of that.
         in_module=owner is not None or known.born is not None,
         in_optimizer=optimizer is not None if has_stepped or own else None,
+        orphan=owner is None and known.born is not None and optimizer is not None,
         leaf=case.leaf_numbers.get(tensor),
         made=at(event.site) if event else made,
         # Before any optimizer has stepped they all wait, which says nothing of this one.

@@ -39,6 +39,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.missing import (
     failed_without_history,
@@ -67,8 +69,10 @@ class UnusedParameter(Rule):
 def _never_used(facts: Facts) -> Iterable[FindingDraft]:
     for paths, learners in one_cause(facts, facts.once(find_missing).unused):
         first = learners[0]
-        # Of a copy nobody knows more than which optimizer holds it.
-        unknown = first.made is None and not first.in_module
+        # Of a copy, or of a model that is gone, nobody knows more than which optimizer holds it.
+        unknown = first.orphan or (first.made is None and not first.in_module)
+        if first.orphan:
+            paths, learners = [""], [msgspec.structs.replace(one, name="") for one in learners]
         yield without_gradient(
             facts,
             paths,
