@@ -73,7 +73,7 @@ CUTS = {
         (
             *("c = torch.zeros_like(h)", "c = h.new_ones(3)", "c = h.shape[0]", "c = h * 2"),
             *("c = h.size(0) + h.dim() + h.numel()", "c = len(str(h.shape))", "c = len(h)"),
-            "w.grad; c = h",
+            *("w.grad; c = h", "c = torch.broadcast_tensors(h, torch.ones(1))[1]"),
         ),
         "",
     ),

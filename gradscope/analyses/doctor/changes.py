@@ -108,14 +108,13 @@ def collectives(recorder: Recorder, cuts: Cuts) -> list[Patched]:
             return
         tensors = flat_tensors(*call.args, *call.kwargs.values())
         sent = [one for one in tensors if requires_grad(one)]
-        filled = [one for one in tensors if not requires_grad(one)]
-        name, results = call.name, filled
+        name, results = call.name, [one for one in tensors if not requires_grad(one)]
         if is_variable := name == "__new__":
             name, results = "Variable", flat_tensors(call.result)
         cut = cuts.know(place, name, results, sent, reason_now(call.records)) if sent else None
         if cut is not None:
             cut.gathers = not is_variable
 
-    heard: list[tuple[Any, str]] = [(torch.distributed, name) for name in _FILLING]
-    heard.append((torch.autograd.Variable, "__new__"))
-    return [hearing(recorder, owner, name, after=cut_off) for owner, name in heard]
+    owners: dict[str, Any] = dict.fromkeys(_FILLING, torch.distributed)
+    owners["__new__"] = torch.autograd.Variable
+    return [hearing(recorder, owner, name, after=cut_off) for name, owner in owners.items()]

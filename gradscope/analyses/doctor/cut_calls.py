@@ -14,14 +14,7 @@ import torch
 
 from gradscope.analyses.doctor.ancestry import Near
 from gradscope.autograd.elements import is_small
-from gradscope.autograd.tensors import (
-    TensorRef,
-    TensorTable,
-    base_of,
-    is_leaf_tensor,
-    living,
-    requires_grad,
-)
+from gradscope.autograd.tensors import TensorRef, TensorTable, is_leaf_tensor, living, requires_grad
 from gradscope.model.observations import Cut, CutReason
 from gradscope.recording.names import value_in_frame
 from gradscope.recording.source import Sources
@@ -154,12 +147,7 @@ def values_of(call: TorchCall) -> list[torch.Tensor]:
     if len(plain) == len(call.results):
         return plain
     # Beside a result with history another may show an operand that has none (broadcast_tensors).
-    return [one for one in plain if id(one) not in operands and base_of(one) is one]
-
-
-def gives_values(call: TorchCall) -> bool:
-    """Whether a result, or the number that it gives, is such a one."""
-    return bool(values_of(call)) if call.results else call.function in NUMBERS
+    return [one for one in plain if id(one) not in operands and not one._is_view()]
 
 
 MAX_NUMBERS = 1_000

@@ -27,11 +27,11 @@ from gradscope.analyses.doctor.cut_calls import (
     ADDING,
     MAX_FOLLOWED,
     MOST_GRAPHS,
+    NUMBERS,
     SHARING,
     CutCall,
     KnownCut,
     PlainNumbers,
-    gives_values,
     if_same_line,
     is_continuous,
     is_nothing,
@@ -102,7 +102,8 @@ class Cuts:
             self._take_number(call)
         behind = [tensor for tensor in call.operands if requires_grad(tensor)]
         # Nodes may have been made on the way to a result that has none, as that of `argsort`.
-        if behind and call.function not in HARMLESS and gives_values(call) and not _is_sent(call):
+        gives = behind and (values_of(call) if call.results else call.function in NUMBERS)
+        if gives and call.function not in HARMLESS and not _is_sent(call):
             self.add(call, reason_now(torch.is_grad_enabled()), behind)
         if call.function in SHARING and call.results and call.operands:
             self._shown[call.results[0]] = call.function, TensorRef(base_of(call.operands[0]))

@@ -5,7 +5,7 @@ Report, with the tensors that a program holds for learning.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import torch
@@ -63,13 +63,12 @@ def learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedPa
     evaluated = set(_in_eval_mode(roots))
     for learner in _sized(every, roots) if listener.is_shared else every:
         yield _told(listener, case, learner, own, evaluated)
-    vain: dict[tuple[Any, str], TrackedParameter] = {}
-    for reference, read in leaves.vain.values():
-        named = case.origins.told(read)
-        named.name = case.names.get(reference()) or named.name
-        # It may have been read under several names.
-        vain.setdefault((named.made, named.name), named)
-    yield from vain.values()
+    vain = (
+        case.origins.told(read, name=case.names.get(reference()) or read.name)
+        for reference, read in leaves.vain.values()
+    )
+    # One may have been read under several names.
+    yield from {(one.made, one.name): one for one in vain}.values()
 
 
 def _sized(every: list[_Learner], roots: Iterable[nn.Module]) -> Iterator[_Learner]:

@@ -33,6 +33,7 @@ from gradscope.autograd.tensors import (
 )
 from gradscope.model.observations import Cut, TrackedParameter
 from gradscope.recording.heard import HeardCall, hearing
+from gradscope.recording.modules import MAX_ITEMS
 from gradscope.recording.names import locals_of, name_in_frame
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
@@ -43,9 +44,6 @@ MAX_LEAVES = 500_000
 
 MAX_CONSTRUCTORS = 8
 """Functions around the making of a parameter that are remembered, the innermost."""
-
-MAX_LISTED = 1_000
-"""Members of a list that is searched for a tensor."""
 
 DEEPCOPY = nn.Parameter.__deepcopy__.__code__
 """Torch's own way to copy a Parameter."""
@@ -409,7 +407,7 @@ class Leaves:
 def _listed_with(tensor: torch.Tensor, frame: FrameType) -> Iterator[torch.Tensor]:
     """The tensors that a list in sight of a frame holds together with this one."""
     for value in locals_of(frame).values():
-        is_short = type(value) in (list, tuple) and len(value) <= MAX_LISTED
+        is_short = type(value) in (list, tuple) and len(value) <= MAX_ITEMS
         if is_short and any(one is tensor for one in value):
             yield from (one for one in value if issubclass(type(one), torch.Tensor))
 

@@ -140,6 +140,8 @@ def _inference_tensor(facts: Facts) -> Iterable[FindingDraft]:
 _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
 """What also takes a term out of the gradient on purpose."""
 
+_STARVED = "the next step changes {}: {} was computed from them, and gives them no gradient"
+
 
 def _terms(facts: Facts) -> Iterable[FindingDraft]:
     """Terms of a loss that are constants, though they were computed from parameters; or that move
@@ -159,7 +161,8 @@ def _terms(facts: Facts) -> Iterable[FindingDraft]:
         if lost := starved.get(cut):
             # Others behind it may get theirs another way, or in a call of their own.
             found = msgspec.structs.replace(found, subject=modules(facts, lost.leaves))
-            whom, seen = " of what the next step changes", _starved(lost, "what is added")
+            whom = " of what the next step changes"
+            seen = _STARVED.format(listed(lost.leaves), "what is added")
         yield msgspec.structs.replace(
             found,
             severity="information" if meant else "warning",
@@ -187,14 +190,8 @@ def _lost(facts: Facts, lost: LostTerm) -> FindingDraft:
         f"gradient: {moves}",
         location=facts.location(place_of(cut)),
         subject=modules(facts, lost.leaves),
-        evidence=_starved(lost, "the term"),
+        evidence=_STARVED.format(listed(lost.leaves), "the term"),
         why=why,
         remedy=remedy,
         step=lost.call,
     )
-
-
-def _starved(lost: LostTerm, what: str) -> str:
-    """Which parameters get nothing by a term that was computed from them."""
-    changed = f"the next step changes {listed(lost.leaves)}"
-    return f"{changed}: {what} was computed from them, and gives them no gradient"

@@ -248,7 +248,6 @@ def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingD
     why, remedy = why_and_remedy(cut)
     # One cause with all else that ran in it.
     its = "the inputs of what ran in this mode" if cut.reason == "inference_mode" else "its inputs"
-    result = "that" if cut.partial else "its"
     return facts.finding(
         "error" if failed else "warning" if _starves(facts, cut, learners) else "information",
         f"{at_place(facts, cut)}{_loss_at(cut, len(names))}",
@@ -257,7 +256,8 @@ def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingD
         evidence=(
             f"used inside of it, and no argument: {listed(names)}"
             if cut.inside or cut.ungiven
-            else f"{its} depend on {listed(names)}; {result} result depends on nothing",
+            else f"{its} depend on {listed(names)}; "
+            f"{'that' if cut.partial else 'its'} result depends on nothing",
             *(["no watched backward call reached them"] if not failed else []),
         ),
         why=why,
