@@ -431,7 +431,7 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     ),
     "a term of the loss, detached": see("GS303 information 8", learners=(REACHED,), cuts=(TERM,)),
     "a model that is gone": see(
-        "GS301 warning 9", learners=(REACHED, learner("b", made=A, orphan=True, held_by=(C,)))
+        "GS301 warning 9", learners=(learner("b", made=A, orphan=True, held_by=(C,)),)
     ),
     "a term of the loss, made of what was detached": see(
         "GS303 warning 8",

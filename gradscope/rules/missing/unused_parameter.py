@@ -67,11 +67,13 @@ class UnusedParameter(Rule):
 
 
 def _never_used(facts: Facts) -> Iterable[FindingDraft]:
+    is_some_used = any(one.reached and one.in_optimizer for one in facts.seen.learners)
     for paths, learners in one_cause(facts, facts.once(find_missing).unused):
         first = learners[0]
         # Of a copy, or of a model that is gone, nobody knows more than which optimizer holds it.
-        unknown = first.orphan or (first.made is None and not first.in_module)
-        if first.orphan:
+        is_gone = first.orphan and not is_some_used
+        unknown = is_gone or (first.made is None and not first.in_module)
+        if is_gone:
             paths, learners = [""], [msgspec.structs.replace(one, name="") for one in learners]
         yield without_gradient(
             facts,
@@ -124,7 +126,7 @@ def _dropped(facts: Facts) -> Iterable[FindingDraft]:
             f"{use} but no backward call comes back to {'them' if are == 'are' else 'it'}.",
             "As a rule the result is computed and then dropped: overwritten, returned and not "
             "read, or left out of the loss. Or its history ends where no call of torch tells of "
-            "it: in what torch.jit has compiled, or in a copy by pickle.",
+            "it, as in what torch.jit has compiled, or in a copy by pickle.",
             f"Let the loss depend on it, or do not compute it.{inside}",
         )
         if is_derived:

@@ -125,8 +125,8 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> Cut | None:
         and not (learner.recorded and _is_evaluation(cut))
         and not (cut.inside and _is_spare_part(facts, learner))
         and not _is_only_read(cut, learner, reached)
-        # The results of torch.autograd.grad are meant for other things, too.
-        and (cut.function != "grad" or cut.feeds_graph)
+        # The results of torch.autograd.grad are meant for other things, too, and so are indices.
+        and (cut.feeds_graph or not (cut.partial or cut.function == "grad"))
     ]
     if not candidates:
         return None
