@@ -6,6 +6,7 @@ Knows nothing of torch, or of what ours does.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
@@ -42,6 +43,7 @@ class Patched:
         and where another version has no such function."""
         self._ours: Any = None
         self._users = 0
+        self._is_inherited = False
 
     @property
     def is_started(self) -> bool:
@@ -55,7 +57,8 @@ class Patched:
         if self.is_started:
             return
         # Of a class as it stands there: a classmethod is not to be bound.
-        original = self.original = vars(self._owner).get(self._name)
+        original = self.original = inspect.getattr_static(self._owner, self._name, None)
+        self._is_inherited = self._name not in vars(self._owner)
         if original is not None:
             self._ours = self._around(original)
             if isinstance(self._owner, ModuleType) and isinstance(self._ours, FunctionType):
@@ -72,7 +75,10 @@ class Patched:
         taken = ((sys.modules.get(module), name) for module, name in self._taken)
         for owner, name in ((self._owner, self._name), *taken):
             if self._ours is not None and vars(owner or self).get(name) is self._ours:
-                setattr(owner, name, self.original)
+                if self._is_inherited:
+                    delattr(owner, name)
+                else:
+                    setattr(owner, name, self.original)
         # One of ours that came later puts back what it has found, which is not to be this.
         for above in _standing if self._ours is not None else ():
             if above.original is self._ours:

@@ -429,10 +429,9 @@ OBSERVED: dict[str, tuple[Report, str]] = {
             Cut(C, "detach", "function", ("b",), feeds_graph=True),
         ),
     ),
-    "a term of the loss, detached": see(
-        "GS303 information 8",
-        learners=(REACHED,),
-        cuts=(Cut(B, "detach", "function", ("w",), summand=True),),
+    "a term of the loss, detached": see("GS303 information 8", learners=(REACHED,), cuts=(TERM,)),
+    "a model that is gone": see(
+        "GS301 warning 9", learners=(learner("b", made=A, orphan=True, held_by=(C,)),)
     ),
     "a term of the loss, made of what was detached": see(
         "GS303 warning 8",

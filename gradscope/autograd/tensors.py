@@ -67,6 +67,11 @@ def is_learned_leaf(tensor: torch.Tensor) -> bool:
 # ---------------------------------------------------------------------- its memory
 
 
+def base_of(tensor: torch.Tensor) -> torch.Tensor:
+    """What a tensor is a view of, or itself."""
+    return tensor if tensor._base is None else tensor._base
+
+
 def storage_of(tensor: torch.Tensor) -> int:
     """The number of a tensor's storage (:func:`key_of`); 0 where there is none to speak of."""
     if tensor.layout is not torch.strided or tensor.is_nested or is_functorch_wrapped(tensor):

@@ -111,8 +111,10 @@ class TrackedParameter(Record):
     ``lazy``: its module has seen no input, and it has no shape. ``derived``: a derivative was taken
     of what it went into, which is to be differentiated itself. ``kept``: backward calls brought it
     gradients again and again, and the program does nothing with them. ``written``: it was
+    gradients again and again, and the program does nothing with them. ``written``: it was
     written to between two calls that reached it; None where it was not compared. ``alive``: some
-    call brought it a gradient that was not 0.
+    call brought it a gradient that was not 0.  ``orphan``: an optimizer holds it, and no module in
+    sight any more.
     """
 
     name: str = ""
@@ -146,6 +148,7 @@ class TrackedParameter(Record):
     kept: bool = False
     written: bool | None = None
     alive: bool = False
+    orphan: bool = False
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint"]
@@ -166,7 +169,8 @@ class Cut(Record, eq=False):
     was made from its result is added to a loss that other terms give its history;
     ``scalar``: what was cut was such a number already.  ``inside``: a custom
     Function whose result does have history, and that used these leaves without being given them;
-    ``ungiven``: so did this one, and its result has none.
+    ``ungiven``: so did this one, and its result has none.  ``partial``: another result of the call
+    does have its history, as the values beside the indices of ``topk``.
     """
 
     origin: Place
@@ -185,6 +189,7 @@ class Cut(Record, eq=False):
     twin: str = ""
     inside: bool = False
     ungiven: bool = False
+    partial: bool = False
 
 
 class LostTerm(Record):

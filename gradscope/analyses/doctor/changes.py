@@ -5,6 +5,7 @@ collectives of ``torch.distributed``, which fill them from those of all ranks: a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch.autograd.graph import Node as LiveNode
@@ -92,24 +93,28 @@ _FILLING = (
 
 
 def collectives(recorder: Recorder, cuts: Cuts) -> list[Patched]:
-    """What tells of them as of the cuts that they are, where torch has them.
+    """What tells of them as of the cuts that they are, where torch has them; and of ``Variable``,
+    which is no torch call either.
 
     Args:
         recorder: is asked for places.
         cuts: is told.
     """
 
-    def fills(call: HeardCall) -> None:
+    def cut_off(call: HeardCall) -> None:
         place = recorder.places.number_around(call.frame)
         # A Function that calls it has a backward for it.
         if place < 0 or recorder.functions:
             return
         tensors = flat_tensors(*call.args, *call.kwargs.values())
         sent = [one for one in tensors if requires_grad(one)]
-        filled = [one for one in tensors if not requires_grad(one)]
-        reason = reason_now(call.records)
-        cut = cuts.know(place, call.name, filled, sent, reason) if sent else None
+        name, results = call.name, [one for one in tensors if not requires_grad(one)]
+        if is_variable := name == "__new__":
+            name, results = "Variable", flat_tensors(call.result)
+        cut = cuts.know(place, name, results, sent, reason_now(call.records)) if sent else None
         if cut is not None:
-            cut.gathers = True
+            cut.gathers = not is_variable
 
-    return [hearing(recorder, torch.distributed, name, after=fills) for name in _FILLING]
+    owners: dict[str, Any] = dict.fromkeys(_FILLING, torch.distributed)
+    owners["__new__"] = torch.autograd.Variable
+    return [hearing(recorder, owner, name, after=cut_off) for name, owner in owners.items()]

@@ -134,17 +134,20 @@ def reason_of(function: str) -> CutReason:
     return "checkpoint" if "Checkpoint" in function else "function"
 
 
-def gives_values(call: TorchCall) -> bool:
-    """Whether the result depends on the elements of its operands, and has no history."""
-    if not call.results:
-        return call.function in NUMBERS
+def values_of(call: TorchCall) -> list[torch.Tensor]:
+    """The results that depend on the elements of its operands, and have no history."""
+    operands = {id(tensor) for tensor in call.operands}
     # A new leaf made of tensors with history (torch.tensor(list, requires_grad=True)) is cut too;
     # the very operand back is not.
-    operands = {id(tensor) for tensor in call.operands}
-    return not any(
-        requires_grad(tensor) and (id(tensor) in operands or not is_leaf_tensor(tensor))
+    plain = [
+        tensor
         for tensor in call.results
-    )
+        if not requires_grad(tensor) or (is_leaf_tensor(tensor) and id(tensor) not in operands)
+    ]
+    if len(plain) == len(call.results):
+        return plain
+    # Beside a result with history another may show an operand that has none (broadcast_tensors).
+    return [one for one in plain if id(one) not in operands and not one._is_view()]
 
 
 MAX_NUMBERS = 1_000

@@ -27,22 +27,24 @@ from gradscope.analyses.doctor.cut_calls import (
     ADDING,
     MAX_FOLLOWED,
     MOST_GRAPHS,
+    NUMBERS,
     SHARING,
     CutCall,
     KnownCut,
     PlainNumbers,
-    gives_values,
     if_same_line,
     is_continuous,
     is_nothing,
     reason_now,
     reason_of,
+    values_of,
 )
 from gradscope.analyses.doctor.switches import Switch, Switches
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
+    base_of,
     grad_fn_of,
     is_leaf_tensor,
     is_learned_leaf,
@@ -84,6 +86,7 @@ class Cuts:
         """Those whose results are in the graph that backward goes through now, with the nodes of
         this graph only."""
         self._results: TensorTable[list[CutCall]] = TensorTable(MAX_FOLLOWED)
+        self._shown: TensorTable[tuple[str, TensorRef]] = TensorTable(MAX_FOLLOWED)
         self._waiting: dict[int, CutCall] = {}
         self._inside: dict[int, torch.Tensor] = {}
 
@@ -97,16 +100,23 @@ class Cuts:
             self._remember(call.results, self._numbers.added(call))
         if call.in_graph:
             self._take_number(call)
-        elif call.function not in HARMLESS and any(map(requires_grad, call.operands)):
-            behind = [tensor for tensor in call.operands if requires_grad(tensor)]
-            if gives_values(call) and not _is_sent(call):
-                self.add(call, reason_now(torch.is_grad_enabled()), behind)
+        behind = [tensor for tensor in call.operands if requires_grad(tensor)]
+        # Nodes may have been made on the way to a result that has none, as that of `argsort`.
+        gives = behind and (values_of(call) if call.results else call.function in NUMBERS)
+        if gives and call.function not in HARMLESS and not _is_sent(call):
+            self.add(call, reason_now(torch.is_grad_enabled()), behind)
+        if call.function in SHARING and call.results and call.operands:
+            self._shown[call.results[0]] = call.function, TensorRef(base_of(call.operands[0]))
 
     def add(
         self, call: TorchCall, reason: CutReason, behind: list[torch.Tensor]
     ) -> KnownCut | None:
         """A call has cut what these tensors, or leaves, had behind them, operands or not."""
-        return self.know(call.place, call.function, call.results, behind, reason, call.out)
+        values = values_of(call)
+        cut = self.know(call.place, call.function, values, behind, reason, call.out)
+        if cut is not None:
+            cut.partial = len(values) < len(call.results)
+        return cut
 
     def note_gradients(
         self, place: int, leaves: list[torch.Tensor], gradients: Iterable[Any]
@@ -118,12 +128,22 @@ class Cuts:
             if cut is not None:
                 cut.itself = False  # a gradient is computed by all that lies between
 
-    def note_data_set(self, call: TorchCall) -> None:
-        """The program has given a tensor new numbers through ``.data``."""
-        target, *values = call.operands
-        computed = [tensor for tensor in values if grad_fn_of(tensor) is not None]
+    def note_set(self, call: TorchCall, function: str, target: torch.Tensor) -> None:
+        """The program has given a tensor new numbers through ``.data``, or ``detach()``."""
+        computed = [tensor for tensor in call.operands[1:] if grad_fn_of(tensor) is not None]
         if computed:
-            self.know(call.place, "data", [target], computed)
+            self.know(call.place, function, [target], computed)
+
+    def note_written(self, call: TorchCall) -> list[torch.Tensor]:
+        """A call has changed a tensor in place: the one whose memory that shows, if it is what
+        ``.data`` or ``detach()`` gave, or a view of it."""
+        known = self._shown.get(base_of(call.operands[0])) if call.operands else None
+        target = None if known is None else known[1]()
+        if known is None or target is None:
+            return []
+        if call.in_graph:
+            self.note_set(call, known[0], target)
+        return [target]
 
     def note_inside(self, operands: Iterable[torch.Tensor]) -> None:
         """A call inside of a Function, whose forward runs without history: no cut of its own."""
@@ -154,11 +174,6 @@ class Cuts:
     def is_followed(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor without history was computed from what has one."""
         return tensor in self._results
-
-    def same_memory(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """The leaves whose own memory a tensor without history shows: that of ``leaf.data``."""
-        calls = (one for one in self._calls_of(tensor) if one.cut.function in SHARING)
-        return [leaf for call in calls if call.leaves is not None for leaf in call.behind()]
 
     # ------------------------------------------------------------------ backward
 
@@ -194,6 +209,7 @@ class Cuts:
     def start_step(self) -> None:
         """Forget results that have died."""
         self._results.forget_dead()
+        self._shown.forget_dead()
 
     # ------------------------------------------------------------------ one call
 

@@ -233,7 +233,7 @@ class DoctorListener(Listener):
             self.leaves.note_use(call)
             self.cuts.note_inside(call.operands)
         elif sort == "data":
-            self.cuts.note_data_set(call)
+            self.cuts.note_set(call, "data", call.operands[0])
             self.optimizers.effects.note_cast(call.operands[0], call.place)
             self.leaves.note_edit(call)
         elif sort == "switch":
@@ -254,8 +254,7 @@ class DoctorListener(Listener):
         if call.function == "batch_norm" and call.kwargs.get("training"):
             self._note_statistics(call)
         if in_place:
-            sources = [leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one)]
-            self.leaves.note_written(call, sources)
+            self.leaves.note_written(call, self.cuts.note_written(call))
             self.leaves.note_edit(call)
         if call.function == "deepcopy" and call.results:
             self.leaves.note_copy(call.place, call.results[0], call.operands[0])

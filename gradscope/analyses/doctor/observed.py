@@ -63,10 +63,12 @@ def learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedPa
     evaluated = set(_in_eval_mode(roots))
     for learner in _sized(every, roots) if listener.is_shared else every:
         yield _told(listener, case, learner, own, evaluated)
-    for reference, read in leaves.vain.values():
-        named = case.origins.told(read)
-        named.name = case.names.get(reference()) or named.name
-        yield named
+    vain = (
+        case.origins.told(read, name=case.names.get(reference()) or read.name)
+        for reference, read in leaves.vain.values()
+    )
+    # One may have been read under several names.
+    yield from {(one.made, one.name): one for one in vain}.values()
 
 
 def _sized(every: list[_Learner], roots: Iterable[nn.Module]) -> Iterator[_Learner]:
@@ -137,6 +139,7 @@ def _told(
         # A module that was made after the reported call is in no sight of that.
         in_module=owner is not None or known.born is not None,
         in_optimizer=optimizer is not None if has_stepped or own else None,
+        orphan=owner is None and known.born is not None and optimizer is not None,
         leaf=case.leaf_numbers.get(tensor),
         made=at(event.site) if event else made,
         # Before any optimizer has stepped they all wait, which says nothing of this one.

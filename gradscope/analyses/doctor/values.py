@@ -23,6 +23,7 @@ from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
     address_of,
+    base_of,
     grad_fn_of,
     is_functorch_wrapped,
     requires_grad,
@@ -229,14 +230,12 @@ class NonFiniteValues:
     ) -> None:
         if len(self.taken) >= MAX_KEPT:
             return
-        base = tensor if tensor._base is None else tensor._base
         made, (nan, inf, rows) = self._source(tensor), counts
         is_real = inf and not tensor.is_complex()
         positive = bool(is_real and reducible(tensor.detach()).isposinf().any())
         of_call = tensor.numel(), made, first, row
-        known = Intake(
-            sequence, "", nan, inf, positive, *of_call, rows, *map(TensorRef, (tensor, base))
-        )
+        weak = map(TensorRef, (tensor, base_of(tensor)))
+        known = Intake(sequence, "", nan, inf, positive, *of_call, rows, *weak)
         self.taken.append(known)
 
     def _note_plain(self, call: TorchCall, out: torch.Tensor) -> None:

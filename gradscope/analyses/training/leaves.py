@@ -33,6 +33,7 @@ from gradscope.autograd.tensors import (
 )
 from gradscope.model.observations import Cut, TrackedParameter
 from gradscope.recording.heard import HeardCall, hearing
+from gradscope.recording.modules import MAX_ITEMS
 from gradscope.recording.names import locals_of, name_in_frame
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
@@ -330,14 +331,16 @@ class Leaves:
         if call.frame is not call.user:
             return
         if not is_leaf_tensor(tensor):
-            self._note_vain(tensor, call, call.frame)
+            # The next one of a list is in vain as well, though the program may fail before.
+            for one in (tensor, *_listed_with(tensor, call.frame)):
+                self._note_vain(one, call, call.frame)
             return
         self.reads += 1
         self.of(tensor).read = True
 
     def _note_vain(self, tensor: torch.Tensor, call: TorchCall, frame: FrameType) -> None:
         node = grad_fn_of(tensor)
-        if node is None:
+        if node is None or tensor.retains_grad:
             return
         site = call.places.site(call.place)
         paths = self._recorder.sources.operands(site) if site is not None else []
@@ -401,6 +404,14 @@ class Leaves:
             known = zip(leaves, map(self.get, leaves), strict=True)
             leaves = [one for one, of in known if of.reached or of.used is None or not is_gone(one)]
         self.note_reached(leaves)
+
+
+def _listed_with(tensor: torch.Tensor, frame: FrameType) -> Iterator[torch.Tensor]:
+    """The tensors that a list in sight of a frame holds together with this one."""
+    for value in locals_of(frame).values():
+        is_short = type(value) in (list, tuple) and len(value) <= MAX_ITEMS
+        if is_short and any(one is tensor for one in value):
+            yield from (one for one in value if issubclass(type(one), torch.Tensor))
 
 
 def is_gone(leaf: torch.Tensor) -> bool:

@@ -1,8 +1,9 @@
 """GS303 history-cut
 
 The history is cut on the only way from a parameter to the loss: by `detach`, `.data`, `.item()`,
-`float()`, `numpy()`, `torch.tensor(...)`, `copy.deepcopy(...)`, `argmax`, a comparison, a cast to
-whole numbers (`.long()`); where gradients are switched off; or by a reentrant checkpoint.
+`float()`, `numpy()`, `torch.tensor(...)`, `Variable(...)`, `copy.deepcopy(...)`, `argmax`, the
+indices of `topk` or `sort`, a comparison, a cast to whole numbers (`.long()`), a value that is
+written into `out.data`; where gradients are switched off; or by a reentrant checkpoint.
 
 ## How it is recognised
 
@@ -139,12 +140,14 @@ def _inference_tensor(facts: Facts) -> Iterable[FindingDraft]:
 _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
 """What also takes a term out of the gradient on purpose."""
 
+_STARVED = "the next step changes {}: {} was computed from them, and gives them no gradient"
+
 
 def _terms(facts: Facts) -> Iterable[FindingDraft]:
     """Terms of a loss that are constants, though they were computed from parameters; or that move
     nothing which the next step changes."""
     told = set(map(place_of, facts.once(find_missing).by_cut))
-    starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
+    starved = {lost.cut: lost for lost in facts.seen.lost_terms if lost.origin is None}
     for cut in facts.seen.cuts:
         if not cut.summand or not cut.leaves or place_of(cut) in told:
             continue
@@ -153,13 +156,21 @@ def _terms(facts: Facts) -> Iterable[FindingDraft]:
         # A single number is detached on purpose, for its value; a loss made of what was detached
         # moves nothing, also where the step after it changes what it was computed from.
         meant = often and (cut not in starved or (cut.scalar and cut.function != "grad"))
+        found, whom = of_cut(facts, cut, []), ""
+        seen = f"its inputs depend on {listed(cut.leaves)}; what is added does not"
+        if lost := starved.get(cut):
+            # Others behind it may get theirs another way, or in a call of their own.
+            found = msgspec.structs.replace(found, subject=modules(facts, lost.leaves))
+            whom = " of what the next step changes"
+            seen = _STARVED.format(listed(lost.leaves), "what is added")
         yield msgspec.structs.replace(
-            of_cut(facts, cut, []),
+            found,
             severity="information" if meant else "warning",
             message=f"{at_place(facts, cut)}{name_of(cut)} cuts a term of the loss off: it adds to "
-            "the loss and nothing to the gradient.",
-            evidence=(f"its inputs depend on {listed(cut.leaves)}; what is added does not",),
+            f"the loss and nothing to the gradient{whom}.",
+            evidence=(seen,),
             fails=False,
+            step=lost.call if lost else 0,
         )
     for lost in facts.seen.lost_terms:
         if lost.origin is not None and place_of(lost.cut) not in told:
@@ -179,8 +190,7 @@ def _lost(facts: Facts, lost: LostTerm) -> FindingDraft:
         f"gradient: {moves}",
         location=facts.location(place_of(cut)),
         subject=modules(facts, lost.leaves),
-        evidence=f"the next step changes {listed(lost.leaves)}: the term was computed from them, "
-        "and gives them no gradient",
+        evidence=_STARVED.format(listed(lost.leaves), "the term"),
         why=why,
         remedy=remedy,
         step=lost.call,

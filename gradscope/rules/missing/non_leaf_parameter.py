@@ -4,7 +4,8 @@ A tensor that is meant to be learned is the result of an operation, so its `.gra
 
 ## How it is recognised
 
-It carries history, and the program reads its `.grad`. Leaves are left alone.
+It carries history, and the program reads its `.grad`, or that of another member of a list which
+holds both. Leaves are left alone.
 
 ## A program that has it, healed
 

@@ -5,12 +5,12 @@ the loss.
 
 ## How it is recognised
 
-No watched backward call reached it, and no watched call used it; or one did, and nothing cut its
-history. A warning if an optimizer holds it (of a tensor without a name, as of a copy, at the line
-that made the optimizer). Information if another member of the same numbered list is used (experts,
-layer drop), or if it is one part of an installed library's model of which other parts learn (a
-pooler whose output is not needed). Members of one list of modules are one finding, and so are
-parameters that the same line uses.
+No watched backward call reached it, and no watched call used it; or one did, and nothing was seen
+to cut its history. A warning if an optimizer holds it (of a tensor without a name, as of a copy, at
+the line that made the optimizer). Information if another member of the same numbered list is used
+(experts, layer drop), or if it is one part of an installed library's model of which other parts
+learn (a pooler whose output is not needed). Members of one list of modules are one finding, and so
+are parameters that the same line uses.
 
 ## A program that has it, healed
 
@@ -39,6 +39,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.missing import (
     failed_without_history,
@@ -65,10 +67,14 @@ class UnusedParameter(Rule):
 
 
 def _never_used(facts: Facts) -> Iterable[FindingDraft]:
+    is_some_used = any(one.reached and one.in_optimizer for one in facts.seen.learners)
     for paths, learners in one_cause(facts, facts.once(find_missing).unused):
         first = learners[0]
-        # Of a copy nobody knows more than which optimizer holds it.
-        unknown = first.made is None and not first.in_module
+        # Of a copy, or of a model that is gone, nobody knows more than which optimizer holds it.
+        is_gone = first.orphan and not is_some_used
+        unknown = is_gone or (first.made is None and not first.in_module)
+        if is_gone:
+            paths, learners = [""], [msgspec.structs.replace(one, name="") for one in learners]
         yield without_gradient(
             facts,
             paths,
@@ -117,9 +123,10 @@ def _dropped(facts: Facts) -> Iterable[FindingDraft]:
         node = missing.inside.get(first.name)
         inside = "" if node is None else f" {facts.way_inside(node)}"
         words = (
-            f"{use} but the result never reaches the loss.",
-            "The result is computed and then dropped: overwritten, returned and not read, or left "
-            "out of the loss.",
+            f"{use} but no backward call comes back to {'them' if are == 'are' else 'it'}.",
+            "As a rule the result is computed and then dropped: overwritten, returned and not "
+            "read, or left out of the loss. Or its history ends where no call of torch tells of "
+            "it, as in what torch.jit has compiled, or in a copy by pickle.",
             f"Let the loss depend on it, or do not compute it.{inside}",
         )
         if is_derived:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from gradscope.model.observations import Cut
 from gradscope.rules.facts import Facts
 
+_COMPARISONS = (
+    "gt greater ge greater_equal lt less le less_equal eq equal ne not_equal isclose allclose"
+)
+
 _WORDS = (
     (
         "item float complex index tolist",
@@ -39,7 +43,7 @@ _WORDS = (
         "Pass `create_graph=True` where a loss is computed from the gradients.",
     ),
     (
-        "detach detach_ data",
+        "detach detach_ data Variable",
         "Its result shares the numbers but not the history.",
         "Leave it out where a gradient is wanted; keep it for targets, logging, state that is "
         "carried over, and in `x + (q - x).detach()`, where q needs a loss of its own.",
@@ -65,9 +69,8 @@ _WORDS = (
         "or a label; to train through a rounding: `x + (x.round() - x).detach()`.",
     ),
     (
-        "gt greater ge greater_equal lt less le less_equal eq equal ne not_equal isclose allclose "
-        "logical_not logical_and logical_or logical_xor any all isnan isinf isfinite signbit "
-        "count_nonzero",
+        f"{_COMPARISONS} logical_not logical_and logical_or logical_xor any all isnan isinf "
+        "isfinite signbit count_nonzero",
         "The result of a comparison is a step: it has no derivative.",
         "Use a smooth gate (sigmoid), or let the gradient pass it: `hard + soft - soft.detach()`.",
     ),
@@ -144,8 +147,11 @@ def name_of(cut: Cut) -> str:
         return "a reentrant checkpoint"
     if cut.reason != "function":
         return cut.within or cut.reason
+    # Its name may be another than the program's: `a < b` may call `gt` of `b`.
+    name = "a comparison" if cut.function in _COMPARISONS.split() else cut.function
+    name = f"one result of {name}" if cut.partial else name
     # What the same line made of it, unless that is how it was called.
-    return f"{cut.function} (for {cut.then})" if cut.then else cut.function
+    return f"{name} (for {cut.then})" if cut.then else name
 
 
 def place_of(cut: Cut) -> int | None:

@@ -125,8 +125,8 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> Cut | None:
         and not (learner.recorded and _is_evaluation(cut))
         and not (cut.inside and _is_spare_part(facts, learner))
         and not _is_only_read(cut, learner, reached)
-        # The results of torch.autograd.grad are meant for other things, too.
-        and (cut.function != "grad" or cut.feeds_graph)
+        # The results of torch.autograd.grad are meant for other things, too, and so are indices.
+        and (cut.feeds_graph or not (cut.partial or cut.function == "grad"))
     ]
     if not candidates:
         return None
@@ -142,7 +142,8 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> Cut | None:
             not cut.feeds_graph,
             # What is also used with history loses it on that way: the other may be of a target.
             learner.recorded and cut.reason in _SWITCHED_OFF,
-            cut.function in _METRICS,
+            # So is what lies beside a result that has its history.
+            cut.function in _METRICS or cut.partial,
         ),
     )
 
@@ -255,7 +256,8 @@ def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingD
         evidence=(
             f"used inside of it, and no argument: {listed(names)}"
             if cut.inside or cut.ungiven
-            else f"{its} depend on {listed(names)}; its result depends on nothing",
+            else f"{its} depend on {listed(names)}; "
+            f"{'that' if cut.partial else 'its'} result depends on nothing",
             *(["no watched backward call reached them"] if not failed else []),
         ),
         why=why,
