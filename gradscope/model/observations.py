@@ -111,7 +111,6 @@ class TrackedParameter(Record):
     ``lazy``: its module has seen no input, and it has no shape. ``derived``: a derivative was taken
     of what it went into, which is to be differentiated itself. ``kept``: backward calls brought it
     gradients again and again, and the program does nothing with them. ``written``: it was
-    gradients again and again, and the program does nothing with them. ``written``: it was
     written to between two calls that reached it; None where it was not compared. ``alive``: some
     call brought it a gradient that was not 0.  ``orphan``: an optimizer holds it, and no module in
     sight any more.
