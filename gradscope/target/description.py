@@ -12,7 +12,6 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.machinery import PathFinder
@@ -50,7 +49,7 @@ class FunctionCall(NamedTuple):
         Raises:
             TargetError: there is no name, or an argument is no literal.
         """
-        found = re.fullmatch(r"(.+)::([^\W\d]\w*(?:\.[^\W\d]\w*)*)(\(.*\))?", text, re.DOTALL)
+        found = re.fullmatch(r"(.+?)::([^\W\d]\w*(?:\.[^\W\d]\w*)*)(\(.*\))?", text, re.DOTALL)
         if found is None:
             raise TargetError(
                 f"{text!r} does not name a function in a file",
@@ -58,11 +57,14 @@ class FunctionCall(NamedTuple):
             )
         try:
             call = ast.parse(f"f{found[3] or '()'}", mode="eval").body
-            # `f(0)(1)` calls what a call returns.
-            assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
-            named = {one.arg or "**": ast.literal_eval(one.value) for one in call.keywords}
+            # `f(0)(1)` calls what a call returns, and `**` is no name.
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+                raise ValueError
+            named = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+            if len(named) < len(call.keywords) or any(one.arg is None for one in call.keywords):
+                raise ValueError
             return cls(found[1], found[2], tuple(map(ast.literal_eval, call.args)), named)
-        except (SyntaxError, ValueError, TypeError, AssertionError):
+        except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
             raise TargetError(
                 f"{text!r}: its arguments are no literals",
                 "write numbers, texts, lists and the like: 'script.py::train(0, lr=0.1)'",
@@ -87,18 +89,23 @@ class FunctionCall(NamedTuple):
         if not callable(found):
             what = f"{text}::{self.name} is not a function but of type {type(found).__name__}"
             raise TargetError(what, _names_hint(self.name, module))
+        call = partial(found, *self.positional, **self.keywords)
         try:
+            signature = inspect.signature(found)
+        except (TypeError, ValueError):
             # Some builtins tell nothing about their parameters; calling them will.
-            with suppress(ValueError):
-                signature = inspect.signature(found)
-                signature.bind(*self.positional, **self.keywords)
+            return call
+        try:
+            signature.bind(*self.positional, **self.keywords)
         except TypeError as error:
-            takes = ", ".join(signature.parameters)
-            raise TargetError(
-                f"{text}::{self.name}: {error}",
-                f"give its arguments: '{text}::{self.name}({takes})'",
-            ) from None
-        return partial(found, *self.positional, **self.keywords)
+            takes = ", ".join(
+                f"{name}={name}" if one.kind is one.KEYWORD_ONLY else name
+                for name, one in signature.parameters.items()
+            )
+            what = f"{text}::{self.name}: {error}"
+            hint = f"give its arguments: '{text}::{self.name}({takes})'"
+            raise TargetError(what, hint) from None
+        return call
 
 
 @dataclass(frozen=True)

@@ -378,17 +378,25 @@ class CheckedLeaves:
                 verdict = "rounding"
             elif self._placed.graph.scale is not None and not math.isfinite(judged.analytic):
                 verdict, reason = "not checked", OVERFLOWS
-            elif math.isfinite(judged.analytic):
-                # As where a sign or a comparison comes out otherwise.
+            elif math.isfinite(judged.analytic) and self._has_functions:
+                # In float64 a sign or a comparison inside of one may come out otherwise.
                 verdict = "unresolved"
                 reason = "backward in float64 agrees: the program's precision makes the difference"
             else:
-                reason = "backward in float64 agrees: it is lost to the program's precision"
+                reason = (
+                    "backward in float64 agrees: the program's precision makes the difference, "
+                )
+                reason += "or a change in place that nobody sees"
         if self._whole.is_coarse and verdict not in ("right", "rounding"):
             # So far a large program meets with kinks on the way.
             verdict, reason = "not checked", "a custom Function before the loss computes in float32"
         numbers = judged._replace(verdict=verdict).numbers
         return LeafCheck(leaves, verdict, *numbers, reason)
+
+    @cached_property
+    def _has_functions(self) -> bool:
+        """Whether the graph holds custom Functions."""
+        return any(node.kind == "custom" for node in self._placed.graph.nodes)
 
     def _is_noise(self, moved: Moved) -> bool:
         """Whether the difference is as small as what rounding leaves of a gradient that is 0 in

@@ -107,8 +107,11 @@ def _sizes(infos: list[GradientInfo]) -> str:
 
 
 def _ratio(infos: Sequence[GradientInfo]) -> float:
-    """How many times as large as the smallest of some gradients the largest is."""
+    """How many times as large as the smallest of some gradients the largest is; infinite where
+    they are in different states."""
     norms = [float(info.norm) for info in infos if info.state == "finite" and info.norm]
+    if len({info.state for info in infos}) > 1:
+        return math.inf
     return max(norms) / min(norms) if norms else 0.0
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from gradscope.escaping import visible
+from gradscope.model.invariants import EPSILON, FLOAT32_EPSILON
 from gradscope.model.plain import State, in_rows
 from gradscope.model.report import BackwardPass, Graph, Leaf, around, only_arrival
 from gradscope.render.drawing.blame import AT_A_GLANCE, times
@@ -49,8 +50,12 @@ MOST_CANCELLED = 2
 BIAS_SLOTS = {"Addmm": 0, "Convolution": 2}
 """The slot of a bias, which gets the sum of what arrives."""
 
-ROUNDING = 1e-5
-"""A sum of so little beside what it is of is what rounding leaves."""
+ROUNDING = 100
+"""A sum of so many times the distance of 1 to the next number, beside what it is of, is what
+rounding leaves."""
+
+MOST_ROUNDED = 1e-5
+"""Of any dtype."""
 
 
 class Spot(NamedTuple):
@@ -69,20 +74,18 @@ class Spot(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A sentence, and the nodes that it is about.  ``is_fine``: nothing stands out; ``is_odd``:
-    something does, though at no node."""
+    """A sentence, and the nodes that it is about.  ``is_fine``: nothing stands out; ``least``: how
+    bad it is where it is about no node."""
 
     words: str = ""
     spots: Sequence[Spot] = ()
     is_fine: bool = False
-    is_odd: bool = False
+    least: Severity | None = None
 
     @property
     def severity(self) -> Severity | None:
         """How bad what it says is; None where that is nothing to look at."""
-        return worst(spot.severity for spot in self.spots) or (
-            "information" if self.is_odd else None
-        )
+        return worst(spot.severity for spot in self.spots) or self.least
 
 
 FINE = "✓"
@@ -112,7 +115,7 @@ def _found(scene: Scene) -> Iterator[Told]:
     absent, bad = _not_called(scene), alarm(scene)
     if bad:
         spoilt = _get(scene, _leaves(scene, "non-finite"))
-        yield Told(f"{bad}; {spoilt} NaN or infinity", _turn(scene))
+        yield Told(f"{bad}; {spoilt} NaN or infinity", _turn(scene), least="error")
     yield Told(absent, [*_incomplete(scene.graph)])
     if scene.report.findings or scene.gradients is None:
         return
@@ -125,7 +128,7 @@ def _found(scene: Scene) -> Iterator[Told]:
     grows = _first(scene, rows, lambda rounds, ends: grown(rounds, lambda: leaving({*ends[-1]})))
     lost = [one for one in (_zeros(scene), vanishes, _falls(scene)) if one.words]
     marks = [spot for one in lost for spot in one.spots]
-    yield Told(" · ".join(one.words for one in lost), marks, is_odd=bool(lost))
+    yield Told(" · ".join(one.words for one in lost), marks, least="information")
     yield _hooked(scene)
     if not lost:
         yield grows
@@ -300,8 +303,10 @@ def _sizes(scene: Scene) -> Iterator[Told]:
         return
     which = f"the other {len(known) - few:,}" if few else f"all {len(known):,}"
     ends = (f"{number(norm)} ({visible(leaf.name)})" for norm, leaf in (known[few], known[-1]))
-    sizes = [known[0][0], known[-1][0], *_given(scene)]
-    is_fine = len(sizes) > 2 and min(sizes) > VANISHED * max(sizes)
+    given = _given(scene)
+    sizes = [known[0][0], known[-1][0], 1.0, *given]
+    # What is said of one of several calls says nothing of the others.
+    is_fine = bool(given) and not scene.each and min(sizes) > VANISHED * max(sizes)
     yield Told(f"{which} leaves get ‖g‖ {' to '.join(ends)}", is_fine=is_fine)
 
 
@@ -350,7 +355,8 @@ def _cancelled_in_sums(scene: Scene, leaves: Sequence[tuple[float, Leaf]]) -> fl
         arrived = float(found.backward.at(node.id).norm or 0)
         sent = float(found.backward.on_edge(at).norm or 0)
         is_bias = BIAS_SLOTS.get(node.short_op) == edge.slot and is_plain
-        if not is_bias or sent > ROUNDING * arrived:
+        epsilon = EPSILON.get(found.backward.at(node.id).dtype, FLOAT32_EPSILON)
+        if not is_bias or sent > min(ROUNDING * epsilon, MOST_ROUNDED) * arrived:
             return 0.0
         sizes.append(arrived)
     return max(sizes, default=0.0)
@@ -552,9 +558,10 @@ def repeats(scene: Scene) -> Iterator[tuple[str, list[Round]]]:
         parents = ", ".join(dict.fromkeys(path.rpartition(".")[0] for path in modules))
         where = f" in {visible(parents)}" if every > len(modules) and parents else ""
         if rounds := _entering(scene, kind, modules):
-            # Of a long path the end tells them apart.
+            # Of a long path the end is enough, where it tells them apart.
             told = [one._replace(name=short(one.name)) for one in rounds]
-            yield f"{kind}{where}", rounds if "," in parents else told
+            is_clear = len({one.name for one in told}) == len(told)
+            yield f"{kind}{where}", told if is_clear and "," not in parents else rounds
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
         kind = visible(frame.type or frame.title)

@@ -47,12 +47,12 @@ from gradscope.rules.questions.wording import FEWEST, MistakeRule, MistakeWords
 _WORDS: dict[MistakeKind, MistakeWords] = {
     "clip unused": MistakeWords(
         "{this} clips no gradient that a step will use.",
-        "{times}, and each time none of these gradients waited for a step; the last step before "
-        "was {beside}",
+        "{times}, and each time none of these gradients waited for a step; the last step before: "
+        "{beside}",
         "It changes what is in .grad at that moment. Before backward that is empty, and after the "
         "step it is of no use any more: the step itself is made with gradients of any size.",
         "Clip between `loss.backward()` and `optimizer.step()`.",
-        "not seen",
+        "none of an optimizer",
         FEWEST,
         never_fine=True,
     ),

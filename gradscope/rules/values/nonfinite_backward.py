@@ -95,7 +95,7 @@ def _born(facts: Facts, nodes: list[int], spoilt: list[str]) -> FindingDraft:
     node = nodes[0]
     why, remedy = advice = _advice(facts, node)
     is_large = advice in (SCALED, TOO_LARGE_FOR_HALF) or remedy == TOO_LARGE.remedy
-    guard = None if is_large else _guard(facts, node)
+    guard = None if is_large or advice is NAN_TAKEN else _guard(facts, node)
     if guard is not None:
         why = (
             f"{facts.words(guard)} does not take this branch, but backward still goes through it: "
