@@ -384,9 +384,9 @@ class CheckedLeaves:
                 reason = "backward in float64 agrees: the program's precision makes the difference"
             else:
                 reason = (
-                    "backward in float64 agrees: the program's precision makes the difference, "
+                    "backward in float64 agrees: the program's precision makes the difference, or "
+                    "a change in place that nobody sees"
                 )
-                reason += "or a change in place that nobody sees"
         if self._whole.is_coarse and verdict not in ("right", "rounding"):
             # So far a large program meets with kinks on the way.
             verdict, reason = "not checked", "a custom Function before the loss computes in float32"
