@@ -14,7 +14,14 @@ import torch
 
 from gradscope.analyses.doctor.ancestry import Near
 from gradscope.autograd.elements import is_small
-from gradscope.autograd.tensors import TensorRef, TensorTable, is_leaf_tensor, living, requires_grad
+from gradscope.autograd.tensors import (
+    TensorRef,
+    TensorTable,
+    grad_fn_of,
+    is_leaf_tensor,
+    living,
+    requires_grad,
+)
 from gradscope.model.observations import Cut, CutReason
 from gradscope.recording.names import value_in_frame
 from gradscope.recording.source import Sources
@@ -136,6 +143,8 @@ def reason_of(function: str) -> CutReason:
 
 def values_of(call: TorchCall) -> list[torch.Tensor]:
     """The results that depend on the elements of its operands, and have no history."""
+    if len(call.results) == 1 and grad_fn_of(call.results[0]) is not None:
+        return []  # as of nearly all calls
     operands = {id(tensor) for tensor in call.operands}
     # A new leaf made of tensors with history (torch.tensor(list, requires_grad=True)) is cut too;
     # the very operand back is not.
