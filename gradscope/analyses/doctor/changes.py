@@ -92,9 +92,9 @@ _FILLING = (
 )
 
 
-def collectives(recorder: Recorder, cuts: Cuts) -> list[Patched]:
-    """What tells of them as of the cuts that they are, where torch has them; and of ``Variable``,
-    which is no torch call either.
+def cuts_elsewhere(recorder: Recorder, cuts: Cuts) -> list[Patched]:
+    """What tells of cuts that are made by no torch call: by collectives, where torch has them, and
+    by ``Variable``.
 
     Args:
         recorder: is asked for places.

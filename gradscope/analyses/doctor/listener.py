@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradscope.analyses.doctor.carriers import CarriedHistories
-from gradscope.analyses.doctor.changes import collectives
+from gradscope.analyses.doctor.changes import cuts_elsewhere
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.glances import (
@@ -89,7 +89,7 @@ class DoctorListener(Listener):
         self.alterations = Alterations()
         self.loop_calls = LoopCalls(recorder, self.optimizers, self.alterations)
         patches = self.loop_calls, self.optimizers, self.leaves
-        self._patches: tuple[Any, ...] = (*patches, *collectives(recorder, self.cuts))
+        self._patches: tuple[Any, ...] = (*patches, *cuts_elsewhere(recorder, self.cuts))
         self._check_all = check_all
         self.derivatives: Derivatives | None = None
         self.briefly = glancing(  # type: ignore[method-assign, assignment]
