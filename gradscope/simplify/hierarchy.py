@@ -36,6 +36,12 @@ class Group(msgspec.Struct, frozen=True):
     origin: int | None = None
 
 
+def with_class(kind: str, title: str) -> str:
+    """``Block 3`` of a module that a Sequential calls by its number alone, which does not say of
+    what; any other as it is called."""
+    return f"{kind} {title}" if kind and title.isdecimal() else title
+
+
 class Template(msgspec.Struct, frozen=True):
     """A repeat that is drawn as one of its rounds, the first of backward.  Rounds are equal in kind
     and order, so the nodes of one can stand for those of all.
@@ -125,9 +131,7 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
         is the same for all their number, as the program counts."""
         titles = [self.groups[group].title for group in self.flat(repeat)]
         if titles and len(set(titles)) == len(titles):
-            # A number alone, as in a Sequential, does not say of what.
-            kind = self.groups[repeat].type
-            return [f"{kind} {one}" if kind and one.isdecimal() else one for one in titles]
+            return [with_class(self.groups[repeat].type, one) for one in titles]
         count = len(titles) or len(self.rounds(repeat))
         return [f"round {number}" for number in range(count, 0, -1)]
 

@@ -5,12 +5,11 @@ collectives of ``torch.distributed``, which fill them from those of all ranks: a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.analyses.doctor.cut_calls import reason_now
+from gradscope.analyses.doctor.cut_calls import KnownCut, reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.autograd import saved
 from gradscope.autograd.nodes import NO_SEQUENCE, Walked
@@ -101,20 +100,26 @@ def cuts_elsewhere(recorder: Recorder, cuts: Cuts) -> list[Patched]:
         cuts: is told.
     """
 
-    def cut_off(call: HeardCall) -> None:
+    def cut_off(
+        call: HeardCall, name: str, given: list[torch.Tensor], results: list[torch.Tensor]
+    ) -> KnownCut | None:
         place = recorder.places.number_around(call.frame)
+        sent = [one for one in given if requires_grad(one)]
         # A Function that calls it has a backward for it.
-        if place < 0 or recorder.functions:
-            return
-        tensors = flat_tensors(*call.args, *call.kwargs.values())
-        sent = [one for one in tensors if requires_grad(one)]
-        name, results = call.name, [one for one in tensors if not requires_grad(one)]
-        if is_variable := name == "__new__":
-            name, results = "Variable", flat_tensors(call.result)
-        cut = cuts.know(place, name, results, sent, reason_now(call.records)) if sent else None
-        if cut is not None:
-            cut.gathers = not is_variable
+        if place < 0 or recorder.functions or not sent:
+            return None
+        return cuts.know(place, name, results, sent, reason_now(call.records))
 
-    owners: dict[str, Any] = dict.fromkeys(_FILLING, torch.distributed)
-    owners["__new__"] = torch.autograd.Variable
-    return [hearing(recorder, owner, name, after=cut_off) for name, owner in owners.items()]
+    def fills(call: HeardCall) -> None:
+        tensors = flat_tensors(*call.args, *call.kwargs.values())
+        filled = [one for one in tensors if not requires_grad(one)]
+        cut = cut_off(call, call.name, tensors, filled)
+        if cut is not None:
+            cut.gathers = True
+
+    def unwraps(call: HeardCall) -> None:
+        given = flat_tensors(*call.args, *call.kwargs.values())
+        cut_off(call, "Variable", given, flat_tensors(call.result))
+
+    collectives = [hearing(recorder, torch.distributed, name, after=fills) for name in _FILLING]
+    return [*collectives, hearing(recorder, torch.autograd.Variable, "__new__", after=unwraps)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from gradscope.model.report import BackwardPass, Report
+from gradscope.model.report import BackwardPass, GradientInfo, Report
 from gradscope.render.drawing.scale import GROWN
 from gradscope.render.words.numbers import number
 from gradscope.render.words.text import BADGES
@@ -77,20 +77,21 @@ class Blame:
         leaves, or else that at which the gradient grows."""
         if self.first_bad is not None:
             node, made_here = self.first_bad
-            return Turn(node, "error", f"makes {self._made_by(node)}") if made_here else None
+            sent = self.sent_by(node)
+            made = {"NaN": any(info.nan for info in sent), "Inf": any(info.inf for info in sent)}
+            words = f"makes {' and '.join(name for name, is_made in made.items() if is_made)}"
+            return Turn(node, "error", words) if made_here else None
         if self.fall is not None:
             return Turn(self.fall.node, "warning", f"falls to {number(self.fall.after)}")
         if self.leap is None:
             return None
         return Turn(self.leap.node, "information", f"grows ×{times(self.leap)}")
 
-    def _made_by(self, node: int) -> str:
-        """``NaN``, ``Inf`` or both, that a node sends on."""
+    def sent_by(self, node: int) -> list[GradientInfo]:
+        """The gradients that a node sends on."""
         edges, backward = self._report.graph.edges, self._backward
         places = (at for at, edge in enumerate(edges) if edge.source == node)
-        sent = [backward.on_edge(at) for at in places] if backward else []
-        made = {"NaN": any(info.nan for info in sent), "Inf": any(info.inf for info in sent)}
-        return " and ".join(name for name, is_made in made.items() if is_made)
+        return [backward.on_edge(at) for at in places] if backward else []
 
     @cached_property
     def badges(self) -> dict[int, Severity]:

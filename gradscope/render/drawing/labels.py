@@ -434,12 +434,12 @@ class Labels:
     def _profile(self, is_drawn: bool) -> list[Line]:
         """The gradients of the whole graph in words, and with ``is_drawn`` as bars."""
         rows = profile(self.scene)
-        if rows and is_drawn:
+        if not rows:
+            return []
+        if is_drawn:
             words = told(self.scene, rows, is_far=True)
             head = text(f"‖g‖ in backward order  {words}", FAINT, 10)
             return [head, *self._bars([row.info for row in rows])]
-        if not rows:
-            return []
         # What a strip beside the picture shows needs no words.
         words = told(self.scene, rows)
         return [text(f"‖g‖ {words}" if words else "", FAINT, 10)]

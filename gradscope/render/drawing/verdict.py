@@ -32,6 +32,7 @@ from gradscope.render.drawing.scene import MOST_NAMED, Scene
 from gradscope.render.words.numbers import number
 from gradscope.render.words.text import BADGES, worst
 from gradscope.simplify import Folding
+from gradscope.simplify.hierarchy import with_class
 from gradscope.simplify.view import Item
 from gradscope.words import count, listed, pattern
 
@@ -418,9 +419,7 @@ def alarm(scene: Scene) -> str:
         return ""
     node, made_here = scene.blame.first_bad
     what = "makes" if made_here else "receives"
-    sent = zip(scene.graph.edges, scene.backward.edges, strict=True)
-    infos = (scene.backward.gradients[entry] for edge, entry in sent if edge.source == node)
-    rows = in_rows(info.rows for info in infos) if made_here else ""
+    rows = in_rows(info.rows for info in scene.blame.sent_by(node)) if made_here else ""
     return f"{scene.name_node(node)} {what} the first NaN or infinity in backward order{rows}"
 
 
@@ -500,7 +499,7 @@ def _in_a_row(scene: Scene) -> Iterator[Row]:
         parents = {path.rpartition(".")[0] for path in alike[1]}
         where = f"{visible(parent)}.*" if len(parents) == 1 and (parent := parents.pop()) else ""
         # What a Sequential calls by a number has its class in its name.
-        where = where or ("" if all(map(str.isdigit, alike[1])) else alike[0])
+        where = where or ("" if all(map(str.isdecimal, alike[1])) else alike[0])
         yield _entering(scene, *alike), where, [*alike[1].values()]
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
@@ -606,9 +605,9 @@ def _entering(scene: Scene, kind: str, modules: dict[str, list[int]]) -> list[Ro
     found = scene.gradients
     if found is None:
         return []
-    names = [f"{kind} {path}" if path.isdigit() else path for path in modules]
-    infos = [found.crossing({*nodes}) for nodes in modules.values()]
-    return [*map(Round, names, infos)]
+    return [
+        Round(with_class(kind, path), found.crossing({*nodes})) for path, nodes in modules.items()
+    ]
 
 
 def _is_apart(graph: Graph, modules: Sequence[Sequence[int]]) -> bool:

@@ -446,13 +446,10 @@ class _Code(Head):
     def _sized(self, positions: Sequence[int], infos: Sequence[GradientInfo]) -> str:
         """The sizes of what leaves get; of a single number that number, for its sign tells which
         of several uses pull against each other."""
-        tensors = [self.scene.graph.leaves[one].tensor for one in positions]
-        if (
-            [elements(tensor.shape) for tensor in tensors]
-            == [1]
-            == [len(i.values or ()) for i in infos]
-        ):
-            return self.scene.told(infos[0], tensors[0], self.glyphs.silent, self.glyphs.bad)
+        tensor = self.scene.graph.leaves[positions[0]].tensor
+        is_number = len(infos) == 1 == elements(tensor.shape) == len(infos[0].values or ())
+        if is_number:
+            return self.scene.told(infos[0], tensor, self.glyphs.silent, self.glyphs.bad)
         return told(infos, self.glyphs)
 
     def _marked(self, line: SourceLine, file: str) -> Iterator[list[Cell]]:

@@ -57,17 +57,14 @@ class ZeroGradient(Rule):
         known, leaves, learners = stops(facts), facts.graph.leaves, facts.seen.learners
         alive = {leaves[one.leaf].node for one in learners if one.alive and one.leaf is not None}
         alive_names = {facts.leaf_names[leaf] for leaf in alive}
-        for nodes in facts.by_place(sorted(known)).values():
+
+        def silences(node: int) -> bool:
             # Two factors may be 0 in one call alone, as behind a last layer that begins at 0.
-            silencing = next(
-                (
-                    node
-                    for node in nodes
-                    if (names := silenced(facts, node))
-                    and (known[node] is not FACTORS or not alive_names.issuperset(names))
-                ),
-                None,
-            )
+            awake = alive_names if known[node] is FACTORS else set[str]()
+            return not awake.issuperset(silenced(facts, node))
+
+        for nodes in facts.by_place(sorted(known)).values():
+            silencing = next(filter(silences, nodes), None)
             if silencing is not None:
                 yield _stop(facts, silencing, known[silencing], nodes)
         # In one call two may be alike by chance, as a pair that is compared.
