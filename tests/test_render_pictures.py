@@ -173,7 +173,9 @@ def test_svg_is_sound_and_every_item_has_a_tooltip(case: str) -> None:
     report = {**CASES, "unet": unet}[case]()
     picture = svg(report)
     classes = [group.get("class") for group in picture.iter(f"{SVG}g")]
-    nodes = re.findall(r"^\t+(?:\d+|(?:seed|frame|exit)\d+) \[", dot(report), re.MULTILINE)
+    nodes = re.findall(
+        r"^\t+(?:\d+|(?:seed|whole|head|exit|next)\d+) \[", dot(report), re.MULTILINE
+    )
     assert classes.count("node") == len(nodes)
     tips = [link.get("{http://www.w3.org/1999/xlink}title") for link in picture.iter(f"{SVG}a")]
     assert sum(tip is not None and bool(tip.strip()) for tip in tips) >= len(nodes) - 1
@@ -323,8 +325,15 @@ def test_the_river_stands_beside_a_picture_that_is_not_small() -> None:
 def test_a_repeat_shows_a_bar_for_every_round_and_names_the_extremes() -> None:
     report = transformer(48)
     text = dot(report)
-    (label,) = re.findall(r"frame0 \[label=<(.*gpt\.h\.\*.*)>", text)
+    (label,) = re.findall(r"whole0 \[label=<(.*gpt\.h\.\*.*)>", text)
     assert label.count('WIDTH="6" HEIGHT="24"') == 40  # as many as fit
+    # What is inside stands beside it, and no arrow that is seen leads in or out.
+    (frame,) = re.findall(r"subgraph cluster0 \{(.*?)\n\t\}", text, re.DOTALL)
+    inside = set(re.findall(r"^\t+(\w+)", frame, re.MULTILINE))
+    arrows = [line for line in text.splitlines() if "->" in line and "style=invis" not in line]
+    ends = [re.findall(r'"?(\w+)(?::\w+)?"? ->  ?"?(\w+)', line)[0] for line in arrows]
+    assert [pair for pair in ends if (pair[0] in inside) != (pair[1] in inside)] == []
+    assert {"whole0", "head0"} <= {end for pair in ends for end in pair}
     found = words(svg(report))
     assert "×48" in found and any(
         re.match("largest .* in h.0 · smallest .* in h.47", w) for w in found

@@ -264,6 +264,11 @@ class Labels:
             head += text(words, "white", bold=True, ground=BADGE_INKS[spot.severity])
         return box([head, *self._strip(self.scene.rounds(template))], left=True)
 
+    def inside(self, template: Item) -> str:
+        """The head of what is in each round of a repeat that is drawn once."""
+        title = short(template.title, keep_end=True)
+        return box([[*text(title, bold=True), *text(f"  each of {template.count:,}", TEAL)]])
+
     def _meeting(self, item: Item) -> list[Line]:
         """Words on gradients that meet in an item, and bars: how much came through the skip, how
         much through the branch; below it what is left of both, and hollow what cancelled."""
@@ -495,15 +500,28 @@ class Labels:
         if (most := scene.gradients.largest_of(link)) is not None:
             words = f"‖g‖ {numbers.number(float(most.norm or 0))} · largest of {edges:,} edges"
         words = " · ".join(filter(None, (scene.turns(link), words + scene.of_round(link))))
+        if words == self.norm(info) and self._is_told_by_box(target, [info]):
+            words = ""
         if info.state == "non-finite":
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
         return words, {"style": "dashed"} if info.state != "finite" else self._pen(info)
+
+    def _is_told_by_box(self, item: Item, infos: list[GradientInfo]) -> bool:
+        """Whether the box of an item tells what its only arrow brings, in each round."""
+        scene = self.scene
+        if len(scene.incoming[item.id]) > 1 or item.id in scene.view.roots or not scene.gradients:
+            return False
+        told = self.by_rounds(item) or [scene.gradients.entering(item)]
+        return [one.norm for one in told] == [one.norm for one in infos]
 
     def _flow_by_rounds(self, link: Link, bundled: str) -> tuple[str, dict[str, str]]:
         """The same for an arrow that stands for one in every round."""
         gradients = self.scene.gradients
         infos = gradients.link_by_rounds(link) if gradients else []
         words = " · ".join(filter(None, (self.scene.turns(link), _sizes(infos)))) + bundled
+        target = self.scene.view.items[link.target]
+        if words == _sizes(infos) and self._is_told_by_box(target, infos):
+            words = ""
         if any(info.state == "non-finite" for info in infos):
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
         pen = self._pen(middle(infos))

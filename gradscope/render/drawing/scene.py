@@ -321,15 +321,19 @@ class Scene:
             if items[link.target].template != items[link.source].template
             and items[link.target].kind != "leaf"
         }
+        carried = self.carried
+        return {item: Link(item, item, carried[item]) for item in carried if item not in leaving}
+
+    @cached_property
+    def carried(self) -> dict[int, tuple[int, ...]]:
+        """The edges that lead to the next round of what is drawn once, by the item they leave."""
+        items = self.view.items
         inside = {node: one.id for one in items if one.template is not None for node in one.members}
-        found: dict[int, list[int]] = {}
+        found: dict[int, tuple[int, ...]] = {}
         for edge in (edge for template in self.view.templates for edge in template.carried):
-            found.setdefault(inside[self.graph.edges[edge].source], []).append(edge)
-        return {
-            item: Link(item, item, tuple(edges))
-            for item, edges in found.items()
-            if item not in leaving
-        }
+            item = inside[self.graph.edges[edge].source]
+            found[item] = (*found.get(item, ()), edge)
+        return found
 
     def turns(self, link: Link) -> str:
         """``via T``: what turns a leaf and stands on the link into it, or ""."""

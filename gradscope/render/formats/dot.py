@@ -16,7 +16,6 @@ from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.boxes import INK, LONGEST_TEXT, block, box, text
 from gradscope.render.drawing.facts import heaviest, most_saved, saved
-from gradscope.render.drawing.graphviz import POINTS
 from gradscope.render.drawing.labels import (
     BADGE_INKS,
     BORDER,
@@ -89,15 +88,18 @@ MOST_LABELS = 150
 
 FONT = "Helvetica,Arial,sans-serif"
 ARROW = "#7b8494"
+GROUND = "#f3f6f8"
 FRAME = {
     "style": "rounded,filled",
-    "fillcolor": "#f3f6f8",
+    "fillcolor": GROUND,
     "color": TEAL,
     "penwidth": "1.4",
-    "margin": "14",
+    "margin": "22",
     "tooltip": " ",
 }
 """Around what is drawn once for many rounds."""
+
+EXIT = {"shape": "plaintext", "fontsize": "10", "fontcolor": FAINT, "height": "0.2"}
 
 STRAIGHT = "12"
 """How much straighter than others the arrows are drawn of the longest way, the spine of a picture:
@@ -130,15 +132,12 @@ class _Drawing:
         self.copies = len(scene.view.items) > MANY_ITEMS or many > FEW_SHARED
         self.labelled = len(scene.view.links) <= MOST_LABELS
         self.most_saved = most_saved(scene)
-        self.entrances: dict[int, str] = {}
         sides = scene.view.sides
         self.up, self.across = (sides.up, sides.across) if sides else (frozenset[int](), ())
         self.straight = frozenset[int]() if sides else longest_way(scene.view)
         self.ends = scene.view.outgoing()
         if sides:
             self.ends = [self._outside(links) for links in self.ends]
-        self.beside = {} if sides else dict(self._beside())
-        self.ends = [[link for link in links if link not in self.beside] for links in self.ends]
         self.is_backward = backward = scene.options.direction == "backward"
         self.graph = graphviz.Digraph(
             graph_attr={
@@ -165,8 +164,9 @@ class _Drawing:
 
     def source(self) -> str:
         """All of it."""
-        for number, template in enumerate(self.scene.view.templates):
-            self._draw_frame(number, template)
+        templates = [*enumerate(self.scene.view.templates)]
+        for number, template in templates:
+            self._draw_template(number, template)
         for item in self.scene.view.items:
             if not self._is_copied(item):
                 self._draw_item(str(item.id), item)
@@ -174,9 +174,12 @@ class _Drawing:
             self.graph.edge(str(upper), str(lower), style="invis")
         for root in range(len(self.scene.view.roots)):
             self._draw_seed(root)
+        self.above = "seed0" if self.scene.gradients else self._node(self.scene.view.roots[0])
         for index, link in enumerate(self.scene.view.links):
             self._draw_link(index, link)
-        for index in (*self.across, *self.beside):
+        for number, template in templates:
+            self._draw_frame(number, template)
+        for index in self.across:
             link = self.scene.view.links[index]
             with self.graph.subgraph() as row:
                 row.attr(rank="same")
@@ -184,50 +187,59 @@ class _Drawing:
                 row.node(str(link.target))
         return str(self.graph.source)
 
-    def _beside(self) -> Iterator[tuple[int, str]]:
-        """Links to leaves of what leads into a frame, each with the side at which it leaves: below
-        they would have no place but beside the frame, however wide that is."""
-        view, incoming = self.scene.view, self.scene.incoming
-        heads = {item.template: item.id for item in reversed(view.items)}
-        for item in view.items if not self.copies else ():
-            targets = [view.items[view.links[link].target] for link in self.ends[item.id]]
-            into = [one.template is not None and one.id == heads[one.template] for one in targets]
-            if item.template is not None or not any(into):
-                continue
-            leaves = [
-                (link, "w" if at < into.index(True) else "e")
-                for at, (link, one) in enumerate(zip(self.ends[item.id], targets, strict=True))
-                if one.kind == "leaf" and len(incoming[one.id]) == 1 and one.template is None
-            ]
-            # More at one side would lie on one another's arrows.
-            sides = [side for _, side in leaves]
-            yield from leaves if len(set(sides)) == len(sides) else ()
+    def _draw_template(self, number: int, template: Item) -> None:
+        """The box of what is drawn once, in the way of all rounds."""
+        style = {"style": "rounded,filled", "fillcolor": GROUND, "color": TEAL, "penwidth": "1.4"}
+        if spot := self.labels.marks.of_frame(template):
+            style |= {"color": BADGE_INKS[spot.severity], "penwidth": "2.8"}
+        label, tip = self.labels.frame(template), _plain(template.title)
+        self.graph.node(f"whole{number}", label=label, shape="box", tooltip=tip, **style)
 
     def _draw_frame(self, number: int, template: Item) -> None:
-        """A frame around what is drawn once.  Its head is a node above the first item, through
-        which the gradient enters: no arrow crosses its words."""
+        """A frame around what is in each round, beside the way: it would make a picture as high as
+        both together.  Below it stands where each arrow leads that leaves it."""
         items = [item for item in self.scene.view.items if item.template == number]
         ids = {item.id for item in items}
-        self.entrances[items[0].id] = head = f"frame{number}"
+        head = f"head{number}"
         with self.graph.subgraph(name=f"cluster{number}") as frame:
             frame.attr(label="", **FRAME)
-            label = self.labels.frame(template)
-            frame.node(head, label=label, shape="plaintext", tooltip=_plain(template.title))
+            words = self.labels.inside(template)
+            frame.node(head, label=words, shape="plaintext", tooltip=_plain(template.title))
             for item in items:
                 frame.node(str(item.id))
             # What leaves keeps its order, for it has a place in the last rank.
             with frame.subgraph() as last:
                 last.attr(rank="max")
                 for index in (i for item in items for i in self.ends[item.id] if self._leaves(i)):
-                    last.node(f"exit{index}")
+                    link = self.scene.view.links[index]
+                    goes_on = link.source in self.scene.carried
+                    words = "next round, at the end" if goes_on else "to"
+                    where = _plain(f"{words} {self._name_of(link.target)}")
+                    last.node(f"exit{index}", label=where, tooltip=where, **EXIT)
                 onwards = [one for item, one in self.scene.to_next_round.items() if item in ids]
                 if onwards:
-                    last.node(f"next{number}", label="next round", shape="plaintext", fontsize="10")
+                    last.node(f"next{number}", label="next round", tooltip=" ", **EXIT)
         self.graph.edge(head, str(items[0].id), tooltip=" ", weight=STRAIGHT)
+        # The first frame stands at the right of what is on top, each other below the one before.
+        beside = {} if number else {"minlen": "0", "weight": "0"}
+        self.graph.edge(self.above, head, style="invis", **beside)
+        self.above = str(items[-1].id)
         for link in onwards:
             self.graph.edge(
                 str(link.source), f"next{number}", **self._words(*self.labels.flow(link))
             )
+
+    def _name_of(self, item: int) -> str:
+        """What an item is called, in short, or what is drawn once and holds it."""
+        one = self.scene.view.items[item]
+        if one.template is None:
+            return short(self.scene.title(one), keep_end=True)
+        return short(self.scene.view.templates[one.template].title, keep_end=True)
+
+    def _node(self, item: int) -> str:
+        """The node of an item for what comes from elsewhere, or goes there."""
+        inside = self.scene.view.items[item].template
+        return str(item) if inside is None else f"whole{inside}"
 
     def _outside(self, links: list[int]) -> list[int]:
         """Without those across, which leave at the side, and with leaves out of their way."""
@@ -348,14 +360,13 @@ class _Drawing:
         seed = f"seed{root}"
         words = f"upstream ∂L/∂{name} = {value}"
         self.graph.node(seed, label=box([text(words, FAINT, 10)]), shape="plaintext", height="0.2")
-        into = scene.view.roots[root]
-        entrance = self.entrances.get(into, str(into))
-        self.graph.edge(seed, entrance, style="dashed", tooltip=" ", weight=STRAIGHT)
+        into = self._node(scene.view.roots[root])
+        self.graph.edge(seed, into, style="dashed", tooltip=" ", weight=STRAIGHT)
 
     def _draw_link(self, index: int, link: Link) -> None:
-        scene = self.scene
-        target = scene.view.items[link.target]
-        name = self.entrances.get(link.target, str(link.target))
+        target = self.scene.view.items[link.target]
+        is_inside = self.scene.view.items[link.source].template == target.template
+        name = str(target.id) if is_inside else self._node(target.id)
         if self._is_copied(target):
             # Item ids are plain numbers, so this name is nobody else's.
             name = f"{link.target}.{index}"
@@ -380,24 +391,10 @@ class _Drawing:
         outlet = f":{self.ends[source.id].index(index)}" if has_outlet else ""
         start = f"{source.id}{outlet}"
         if self._leaves(index):
-            # A dot as thick as the arrow, which goes on from there.
-            thick = float(style.get("penwidth", "1")) / POINTS
-            dot = {
-                "shape": "point",
-                "width": f"{thick:.3f}",
-                "color": style.get("color", ARROW),
-                "penwidth": "0",
-            }
-            self.graph.node(f"exit{index}", tooltip=style["tooltip"], **dot)
-            ends = [{"dir": "none"}, {}] if self.is_backward else [{}, {"dir": "none"}]
-            self.graph.edge(start, f"exit{index}", headclip="false", **style, **ends[0])
-            start = f"exit{index}"
-            style = {**style, **ends[1], "label": "", "tailclip": "false"}
-        side = self.beside.get(index, "")
-        if side:
-            start, name = f"{source.id}:{side}", f"{name}:{'e' if side == 'w' else 'w'}"
-        if link.target in self.up or side == "w":
-            # Graphviz puts the start of an arrow above its end, and to the left in a row.
+            self.graph.edge(start, f"exit{index}", **{**style, "label": ""})
+            start = self._node(source.id)
+        if link.target in self.up:
+            # Graphviz puts the start of an arrow above its end.
             start, name = name, start
             style = {**style, "dir": "back" if self.is_backward else "forward"}
         self.graph.edge(start, name, **style)
