@@ -59,18 +59,22 @@ def operations_in_tree(text: str) -> Iterator[int]:
         told = line if rounds(line) > 1 or "┊" not in line else f"{line} ×{framed:,}"
         if match:
             yield number_of_operations(told) if "▸" in match[1] else rounds(told)
-        elif " via T" in line:
+        elif " transposed" in line:
             yield rounds(told)  # what turns a leaf on the way to it
 
 
 def operations_in_dot(text: str) -> Iterator[int]:
-    framed, times = 1, dict[str, int]()
-    for line in unmarked(text).splitlines():
-        words = re.sub(r"<[^>]*>", "  ", line.split("tooltip")[0])
-        if "frame" in line and "label=" in line and "->" not in line:
-            framed = rounds(words)
+    lines = unmarked(text).splitlines()
+    wholes = (line.split("tooltip")[0] for line in lines if re.match(r"\twhole\d+ \[", line))
+    framed = [rounds(re.sub(r"<[^>]*>", "  ", whole)) for whole in wholes]
+    times, frame = dict[str, int](), 0
+    for line in lines:
+        if cluster := re.match(r"\tsubgraph cluster(\d+)", line):
+            frame = int(cluster[1])
         if re.fullmatch(r"\t\t\d+", line):
-            times.setdefault(line.strip(), framed)
+            times[line.strip()] = framed[frame]
+    for line in lines:
+        words = re.sub(r"<[^>]*>", "  ", line.split("tooltip")[0])
         item = re.match(r"\t(\d+) \[", line)
         if item and "leaf" not in line.split("tooltip")[0]:
             once = times.get(item[1], 1)

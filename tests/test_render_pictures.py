@@ -118,8 +118,8 @@ def test_a_weight_that_its_module_transposes_has_no_box_for_it(session: Session)
         return " ".join(re.sub("<[^>]*>", " ", dot(report, Options(folding=folding))).split())
 
     drawn = texts(Folding())
-    assert "w.t()" in drawn and "via T · ‖g‖" in drawn and "T net(x)" not in drawn
-    assert "T net(x)" in texts(ALL) and "via T" not in texts(ALL)
+    assert "w.t()" in drawn and "transposed · ‖g‖" in drawn and "T net(x)" not in drawn
+    assert "T net(x)" in texts(ALL) and "transposed" not in texts(ALL)
     # Of what stands on the arrows into a leaf only its sum is its gradient.
     for place, leaf in enumerate(report.graph.leaves):
         norm = report.passes[0].brought(place).norm
@@ -139,7 +139,7 @@ def test_a_transposition_whose_gradient_a_hook_alters_keeps_its_box(session: Ses
         y.sum().backward()
     """)
     drawn = re.sub("<[^>]*>", "", dot(report))
-    assert "changed by a hook" in drawn and "via T" not in drawn
+    assert "changed by a hook" in drawn and "transposed" not in drawn
 
 
 def test_a_picture_is_no_taller_than_can_be_looked_at(session: Session) -> None:

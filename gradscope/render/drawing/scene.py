@@ -336,10 +336,11 @@ class Scene:
         return found
 
     def turns(self, link: Link) -> str:
-        """``via T``: what turns a leaf and stands on the link into it, or ""."""
+        """``transposed``: what turns a leaf and stands on the link into it, or ""."""
         node = self.graph.nodes[self.graph.edges[link.edges[0]].target]
         is_turned = self.view.items[link.target].kind == "leaf" != node.kind
-        return f"via {node.short_op}" if is_turned else ""
+        words = "permuted" if node.short_op == "Permute" else "transposed"
+        return words if is_turned else ""
 
     def of_round(self, link: Link) -> str:
         """`` of h.0``: the round of what is drawn once for many that an arrow leaves, or ""."""
