@@ -51,10 +51,10 @@ export function hasRounds(model, group) {
   return rounds.length >= MANY_PARTS || (rounds.length >= FEW_EQUAL && types.size === 1 && !types.has(""));
 }
 
-/** `√Σ‖g‖² of 4 gradients`, of which the size of a closed group is, where they enter it at several places; else "". */
+/** `4 gradients together`, of which the size of a closed group is, where they enter it at several places; else "". */
 export function apartWords(model, { group, bars }) {
   const many = group === undefined || bars || model.group(group).kind === "leaves" || hasRounds(model, group) ? 0 : model.entrances(group);
-  return many > 1 ? `√Σ‖g‖² of ${plural(many, "gradient")}` : "";
+  return many > 1 ? `${plural(many, "gradient")} together` : "";
 }
 
 function toldMeeting(model, box, { skip, cancelled, places }) {
@@ -272,7 +272,7 @@ export function moreWords(model, bundle) {
   const goesOn = isCarried(bundle) ? (isPort(bundle.from) ? "from the round before" : "to the next round") : "";
   const [edges, isSum] = [edgesOf(bundle), model.isSum(bundle)];
   const words = plural(edges, "edge");
-  return [edges > 1 ? `${isSum ? "sum" : "√Σ‖g‖²"} of ${words}` : "", goesOn].filter(Boolean);
+  return [edges > 1 ? (isSum ? `sum of ${words}` : `${words} together`) : "", goesOn].filter(Boolean);
 }
 
 function shapeText(model, { edges: [edge], seeds: [seed] }) {

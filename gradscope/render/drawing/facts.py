@@ -73,7 +73,7 @@ def meeting(scene: Scene, item: Item) -> str:
     """What is to be said of gradients that meet in an item, or ""."""
     gradients = scene.gradients
     many = 0 if gradients is None else gradients.apart(item)
-    parts = f"√Σ‖g‖² of {many:,} gradients" if many else ""
+    parts = f"{many:,} gradients together" if many else ""
     words = (skipped(residuals(scene, item)), cancelled(scene, item), parts)
     return " · ".join(filter(None, words))
 
@@ -127,9 +127,9 @@ def most_saved(scene: Scene) -> int:
 
 
 def edges_in_words(many: int, is_sum: bool) -> str:
-    """``sum of 3 edges``, all that comes to one place; else ``√Σ‖g‖² of 3 edges``, which are known
-    by their norms."""
-    return f"{'sum' if is_sum else '√Σ‖g‖²'} of {many:,} edges"
+    """``sum of 3 edges``, all that comes to one place; else ``3 edges together``, as one vector of
+    which the norm is known."""
+    return f"sum of {many:,} edges" if is_sum else f"{many:,} edges together"
 
 
 def saved_words(scene: Scene, item: Item) -> str:

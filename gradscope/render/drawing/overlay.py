@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gradscope.analyses.diff.comparison import Comparison, Distance
     from gradscope.analyses.diff.union import Union
 
-ONLY_A, ONLY_B, CHANGED = "#c2185b", "#6d28d9", "#0f766e"
+ONLY_A, ONLY_B, CHANGED = "#0a6ebd", "#6d28d9", "#0f766e"
 """Colours that are none of the scale of gradients."""
 
 MEASURE = "‖A - B‖ in % of the larger ‖g‖"
