@@ -312,13 +312,13 @@ def wide() -> Report:
 def test_the_river_stands_beside_a_picture_that_is_not_small() -> None:
     picture = svg(transformer())
     (river,) = picture.findall(f".//{SVG}g[@class='river']")
-    assert (river.findtext(f"{SVG}title") or "").startswith("‖g‖ in backward order, 0.0")
+    assert (river.findtext(f"{SVG}title") or "").startswith("‖g‖ from the loss on, 0.0")
     left = float(picture.get("viewBox", "").split()[0])
     assert left < 0 and f"translate({left + 18:g} " in river.get("transform", "")
     assert {"gpt.h.0", "gpt.h.11"} <= set(words(river))
     assert not svg(small()).findall(f".//{SVG}g[@class='river']")
     # What has no strip of its own has bars in its caption.
-    assert "in backward order" in dot(transformer()) and "in backward order" not in dot(small())
+    assert "from the loss on" in dot(transformer()) and "from the loss on" not in dot(small())
 
 
 @needs_graphviz

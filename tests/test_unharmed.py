@@ -457,7 +457,7 @@ for step in range(2):
 """
 
 PASSED_OVER = (
-    "higher derivatives: this goes on through calls 1 to 2, torch.autograd.grad at program.py:6, "
+    "this backward runs through that of calls 1 to 2, torch.autograd.grad at program.py:6, "
     "program.py:7; --call 1 shows the first"
 )
 

@@ -96,7 +96,7 @@ class InnerCalls:
         at = f" at {', '.join(self._places)}" if self._places else ""
         one = "it" if first == last else "the first"
         shown = "" if self.are_kept else f"; --call {first} shows {one}"
-        return f"higher derivatives: this goes on through {which}, torch.autograd.grad{at}{shown}"
+        return f"this backward runs through that of {which}, torch.autograd.grad{at}{shown}"
 
 
 MOST_GRAPHS = 12

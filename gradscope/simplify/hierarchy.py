@@ -133,7 +133,7 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
         if titles and len(set(titles)) == len(titles):
             return [with_class(self.groups[repeat].type, one) for one in titles]
         count = len(titles) or len(self.rounds(repeat))
-        return [f"round {number}" for number in range(count, 0, -1)]
+        return [f"round {number:,}" for number in range(count, 0, -1)]
 
     def named(self, group: int) -> list[int]:
         """The nodes of the module that a round is called by; none where it is called by its number,

@@ -31,7 +31,7 @@ LONGEST = 60
 """Characters of an expression in a sentence."""
 
 DISTANCE = (
-    Column("gradient", right=True),
+    Column("difference", right=True),
     Column("cosine", right=True, drop=1),
     Column("‖g‖ in A", right=True, drop=2),
     Column("‖g‖ in B", right=True, drop=2),
@@ -73,7 +73,7 @@ class _DifferenceWriter(Writer):
             yield calls, f": {either('--call N', 'call=N')} compares the same one of both", ""
         if by_norm := found.compared - found.exact:
             every = either("--values", "values=True in both looks")
-            by_norm_alone = f"{count(by_norm, 'gradient')} compared by norm alone"
+            by_norm_alone = f"{count(by_norm, 'gradient')} compared by norm alone, ≥"
             yield by_norm_alone, f"; {every} compares every number", "dim"
         if found.a.torch != found.b.torch:
             yield f"A ran with torch {found.a.torch}, B with {found.b.torch}", "", ""

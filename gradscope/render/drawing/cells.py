@@ -18,6 +18,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.facts import (
     Note,
     difference,
+    edges_in_words,
     frame,
     hooked,
     marked,
@@ -110,6 +111,9 @@ def _valued(rows: Sequence[list[Cell]]) -> list[list[Cell]]:
 BAR_CELLS = 5
 TIMES = 5
 """Cells of `` ×500``, behind the words on a repeat."""
+FEW_CELLS = 16
+"""Words of the program that stand for the operation they made, where that is but mentioned."""
+
 COMMON = 80
 """Columns that a terminal has as a rule."""
 
@@ -377,12 +381,27 @@ class Cells:
         ]
 
     def _along(self, row: TreeRow, note: Note) -> str:
-        """Which part of all that meets comes along the edge on which the row of an item stands."""
+        """From where that part comes of all that meets which the row of an item stands on."""
         if row.link == ROOT:
             others = note._replace(parts=note.parts - 1, given=note.given - 1)
             return f"given, beside {parts_of(others)}"
-        most = "largest of " if self._largest(row, self.scene.gradients) else ""
-        return f"{most}{len(self.scene.view.links[row.link].edges):,} of {parts_of(note)}"
+        scene, link = self.scene, self.scene.view.links[row.link]
+        sender, many = scene.view.items[link.source], len(link.edges)
+        words = f"from {self._briefly(sender)}{scene.of_round(link)}"
+        if many == 1:
+            return words
+        is_sum = scene.gradients is not None and scene.gradients.adds_up(link)
+        most = f"largest of {many:,} edges" if self._largest(row, scene.gradients) else ""
+        return f"{words} · {most or edges_in_words(many, is_sum)}"
+
+    def _briefly(self, item: Item) -> str:
+        """What an item is called where it is but mentioned: its variable, or else its words where
+        they are few, or its title."""
+        words = ""
+        if not item.folded and self.scene.options.names != "torch":
+            variable = self.scene.graph.nodes[item.members[0]].variable
+            words = visible(variable) or self.scene.expression(item)
+        return words if 0 < cells(words) <= FEW_CELLS else short(self.scene.title(item))
 
     def _across(self, lead: str, note: Note, title: str = "") -> Cell:
         """One line across all columns: a title, a strip of the norms of what repeats, and words

@@ -201,7 +201,14 @@ class Labels:
             for one in scene.each
         ]
         rounds = [*zip(*each, strict=True)]
-        furthest = max(range(len(rounds)), key=lambda place: _ratio(rounds[place]))
+        nodes = [one.nodes for one in item.rounds] if item.template is not None else [item.members]
+        marks = scene.options.overlay.nodes if scene.options.overlay else {}
+
+        def apart(place: int) -> tuple[float, float]:
+            known = (marks[node].weight for node in nodes[place] if node in marks)
+            return max(known, default=0.0), _ratio(rounds[place])
+
+        furthest = max(range(len(rounds)), key=apart)
         told = []
         for side, info in zip("AB", rounds[furthest], strict=False):
             if info.state == "non-finite":
@@ -293,7 +300,7 @@ class Labels:
         """The share of one round; a gap for one that is no such sum, so that each bar stands above
         that of its gradient."""
         if share is None:
-            return block(_SHARES, width)
+            return block(_SHARES, width - 1, border=BRANCH)
         (piece,) = boxes.bars([(round(share * _SHARES), SKIP)], _SHARES, width, BRANCH)
         return piece
 
@@ -443,7 +450,7 @@ class Labels:
             return []
         if is_drawn:
             words = told(self.scene, rows, is_far=True)
-            head = text(f"‖g‖ in backward order  {words}", FAINT, 10)
+            head = text(f"‖g‖ from the loss on  {words}", FAINT, 10)
             return [head, *self._bars([row.info for row in rows])]
         # What a strip beside the picture shows needs no words.
         words = told(self.scene, rows)

@@ -47,12 +47,12 @@ def _even(scene: Scene, most: int) -> int:
 
 
 def line(scene: Scene, writer: Writer) -> str:
-    """``‖g‖ in backward order ▇▆▅▄▃▂▁ 3e-9 to 1``, a row a cell, on a scale of their own; "" where
+    """``‖g‖ from the loss on ▇▆▅▄▃▂▁ 3e-9 to 1``, a row a cell, on a scale of their own; "" where
     there is no river."""
     rows = profile(scene)
     if not rows:
         return ""
-    said = f"{scene.only}‖g‖ in backward order  ", f"{scene.only}‖g‖  "
+    said = f"{scene.only}‖g‖ from the loss on  ", f"{scene.only}‖g‖  "
     lead, short = map(writer.glyphs.text, said)
     words = writer.glyphs.text(f"  {told(scene, rows, is_far=True)}")
     if scene.options.width - len(lead) - len(words) < FEWEST_CELLS:

@@ -34,6 +34,7 @@ from gradscope.render.words.text import BADGES, short_files, source_url
 from gradscope.simplify import Folding
 from gradscope.simplify.folded import simplify
 from gradscope.simplify.gradients import ViewGradients
+from gradscope.simplify.hierarchy import with_class
 from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import Item, Link, View
 from gradscope.words import count, listed, one_line, option, pattern
@@ -137,6 +138,7 @@ class Scene:
         inside = title.rpartition("*.")[2]
         is_named = not inside.replace(".", "").isdigit()
         name = visible(inside if item.template is not None and is_named else title)
+        name = with_class(visible(item.type), name)
         if item.kind == "opaque":
             name = f"{name} · opaque"
         return name + self._scales.get(item.id, "")
@@ -169,7 +171,8 @@ class Scene:
         a leaf's node."""
         if item.kind == "leaf" and self.options.names == "torch":
             return visible(self.graph.nodes[item.members[0]].op)
-        return visible(item.type) if item.type != item.title else ""
+        is_told = item.type == item.title or item.title.isdecimal()
+        return "" if is_told else visible(item.type)
 
     def expression(self, item: Item) -> str:
         """The user's words for an item, ``y*2 ×9`` for a repeat; ``in net.3`` for a step of what

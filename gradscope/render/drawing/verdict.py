@@ -134,7 +134,7 @@ def _found(scene: Scene) -> Iterator[Told]:
     if not lost:
         yield grows
         yield _leaps(scene)
-        yield from () if absent else _sizes(scene)
+        yield from _sizes(scene, bool(absent))
     if not vanishes.words:
         yield _cancels(scene)
 
@@ -282,33 +282,52 @@ def _falls(scene: Scene) -> Told:
         return Told()
     node, before, after = scene.blame.fall
     sizes = f"{number(before)} to {number(after)}"
-    return Told(f"‖g‖ falls from {sizes} at {scene.name_node(node)}, before any leaf", _turn(scene))
+    words = f"‖g‖ falls from {sizes} at {scene.name_node(node)}, before any leaf"
+    norms = [norm for norm, _ in _known(scene)]
+    if len(norms) == len(scene.graph.leaves) > 1:
+        words += f"; the {len(norms):,} leaves get {number(norms[0])} to {number(norms[-1])}"
+    return Told(words, _turn(scene))
 
 
-def _sizes(scene: Scene) -> Iterator[Told]:
+def _sizes(scene: Scene, is_some: bool) -> Iterator[Told]:
     """The smallest and the largest gradient of leaves that all get one; of those that get next to
-    nothing how many there are."""
-    leaves, found = scene.graph.leaves, scene.gradients
-    infos = [found.leaf(place) for place in range(len(leaves))] if found else []
-    if len(infos) < 2 or any(info.state != "finite" for info in infos):
-        return
-    each = zip(infos, leaves, strict=True)
-    known = [(float(info.norm), leaf) for info, leaf in each if info.norm]
-    known.sort(key=lambda one: (one[0], visible(one[1].name)))
-    if not known:
+    nothing how many there are.  ``is_some``: of others it is said that they get none."""
+    leaves, known = scene.graph.leaves, _known(scene)
+    if not known or len(leaves) < 2:
         return
     few = first_of_bulk([math.log10(norm) for norm, _ in known])
-    if few:
+    summed = _cancelled_in_sums(scene, known[:few]) if few else 0.0
+    if few and not summed:
         yield _next_to_nothing(scene, known, few)
-    if len(leaves) <= FEW_LEAVES and len(scene.graph.nodes) <= AT_A_GLANCE:
+    is_seen = len(leaves) <= FEW_LEAVES and len(scene.graph.nodes) <= AT_A_GLANCE
+    if is_seen and not summed:
         return
-    which = f"the other {len(known) - few:,}" if few else f"all {len(known):,}"
+    which = f"{'the other' if few or is_some else 'all'} {len(known) - few:,}"
+    if summed:
+        which = f"{len(known) - few:,} of {len(leaves):,}"
     ends = (f"{number(norm)} ({visible(leaf.name)})" for norm, leaf in (known[few], known[-1]))
+    words = f"{which} leaves get ‖g‖ {' to '.join(ends)}"
+    if summed:
+        # As a bias of keys, which a softmax takes away: nothing is wrong with it.
+        who = _together([leaf for _, leaf in known[:few]], [leaf for _, leaf in known[few:]])
+        many = f" {few:,}" if few > 1 else ""
+        words += f"; at the other{many} up to {number(summed)} arrives and cancels: {who}"
     given = _given(scene)
-    sizes = [known[0][0], known[-1][0], 1.0, *given]
+    sizes = [known[few if summed else 0][0], known[-1][0], 1.0, *given]
     # What is said of one of several calls says nothing of the others.
-    is_fine = bool(given) and not scene.each and min(sizes) > VANISHED * max(sizes)
-    yield Told(f"{which} leaves get ‖g‖ {' to '.join(ends)}", is_fine=is_fine)
+    is_fine = bool(given) and not (scene.each or is_some) and min(sizes) > VANISHED * max(sizes)
+    yield Told(words, is_fine=is_fine)
+
+
+def _known(scene: Scene) -> list[tuple[float, Leaf]]:
+    """The norm of what each leaf gets, the smallest first; nothing where one gets none."""
+    leaves, found = scene.graph.leaves, scene.gradients
+    infos = [found.leaf(place) for place in range(len(leaves))] if found else []
+    if any(info.state != "finite" for info in infos):
+        return []
+    each = zip(infos, leaves, strict=True)
+    known = [(float(info.norm), leaf) for info, leaf in each if info.norm]
+    return sorted(known, key=lambda one: (one[0], visible(one[1].name)))
 
 
 def _given(scene: Scene) -> list[float]:
@@ -321,20 +340,22 @@ def _given(scene: Scene) -> list[float]:
 
 def _next_to_nothing(scene: Scene, known: Sequence[tuple[float, Leaf]], few: int) -> Told:
     """How many leaves get so little, which are the first ``few`` of these, with their norms."""
-    # Of one place in each layer that is said once.
-    names = [visible(leaf.name) for _, leaf in known[:few]]
+    little = [leaf for _, leaf in known[:few]]
+    who = _together(little, [leaf for _, leaf in known[few:]])
+    most = number(known[few - 1][0])
+    words = f"{_get(scene, little)} next to nothing, ‖g‖ up to {most}: {who}"
+    return Told(words, [_of_leaf(leaf, "next to nothing") for leaf in little])
+
+
+def _together(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> str:
+    """The names of some leaves: of one place in each layer one for all, if none of the ``others``
+    is meant by it."""
+    names = [visible(leaf.name) for leaf in leaves]
     same = pattern(names)
-    others = (visible(leaf.name) for _, leaf in known[few:])
     # All of a list, as those of each layer, or some of them.
     meant = re.compile(re.escape(same).replace(r"\*", r"[^.\[\]]*"))
-    is_told = "…" not in same and not any(map(meant.fullmatch, others))
-    little = same if is_told else listed(names)
-    most = number(known[few - 1][0])
-    words = f"{_get(scene, names)} next to nothing, ‖g‖ up to {most}: {little}"
-    if summed := _cancelled_in_sums(scene, known[:few]):
-        words += f"; ‖g‖ up to {number(summed)} arrives there and cancels in the sum"
-    little = "cancels out" if summed else "next to nothing"
-    return Told(words, [_of_leaf(leaf, little) for _, leaf in known[:few]])
+    is_told = "…" not in same and not any(meant.fullmatch(visible(one.name)) for one in others)
+    return same if is_told else listed(names)
 
 
 def _cancelled_in_sums(scene: Scene, leaves: Sequence[tuple[float, Leaf]]) -> float:
@@ -368,7 +389,9 @@ def _leaps(scene: Scene) -> Told:
     found = scene.blame.leap
     if found is None:
         return Told()
-    return Told(f"‖g‖ grows ×{times(found)} at {scene.name_node(found.node)}", _turn(scene))
+    sizes = f"{number(found.before)} to {number(found.after)}"
+    words = f"‖g‖ grows ×{times(found)}, {sizes}, at {scene.name_node(found.node)}"
+    return Told(words, _turn(scene))
 
 
 def _cancels(scene: Scene) -> Told:

@@ -21,7 +21,7 @@ from gradscope.render.drawing.verdict import Marks
 from gradscope.render.options import Options
 from gradscope.render.words.findings import head, paragraph
 from gradscope.render.words.numbers import elements, size
-from gradscope.render.words.table import Cell, Column, Part, parts
+from gradscope.render.words.table import Cell, Column, Part, Table, parts
 from gradscope.render.words.text import BADGES, Glyphs, cells, is_of_library
 from gradscope.render.words.text import INKS as INKS_OF
 from gradscope.simplify import Folding
@@ -199,6 +199,7 @@ class _Code(Head):
         self.known = Quantities(self.single, self.glyphs)
         self.quantities = list(self.known.each())
         self.untold = list(self.scene.report.findings)
+        self.is_beside = options.width >= WIDE
 
     def lines(self, calls: str = "") -> Iterator[str]:
         """What is wrong at once, then each function."""
@@ -220,7 +221,7 @@ class _Code(Head):
             yield ""
             # One table, so that sizes stand below one another.
             columns = [NUMBER, text, *(one for each in self.quantities for one in each.columns)]
-            yield from self.table(columns, list(self._all_rows(functions)))
+            yield from self.table(columns, self._fitting(columns, functions))
         if self.folded:
             words = f"{count(len(self.folded), 'function')} of installed packages, a line each"
             yield from self.wrapped(f"{words}: {option('all')}", "dim")
@@ -240,6 +241,18 @@ class _Code(Head):
     def _name(self, function: SourceFunction) -> str:
         is_module = function.name in ("", "<module>")
         return self.scene.file(function.file) + ("" if is_module else f" · {function.name}")
+
+    def _fitting(
+        self, columns: Sequence[Column], functions: Sequence[SourceFunction]
+    ) -> list[list[Cell]]:
+        """All rows; single leaves stand beside their lines where there is room for that column."""
+        untold = [*self.untold]
+        rows = list(self._all_rows(functions))
+        table = Table(columns, self.options.width, self.glyphs, self.options.color)
+        if self.is_beside and not table.has_room(len(columns) - 1, rows):
+            self.is_beside, self.untold = False, untold
+            rows = list(self._all_rows(functions))
+        return rows
 
     def _all_rows(self, functions: Sequence[SourceFunction]) -> Iterator[list[Cell]]:
         opened = [one for at, one in enumerate(functions) if at not in self.folded]
@@ -339,7 +352,7 @@ class _Code(Head):
             row = self._row(line, wholes, margin)
             # What takes more room than there is beside the line stands below it.
             is_noted = any(part.text for part in parts(row[-1]))
-            is_beside = len(line.leaves) == 1 and not is_noted and self.options.width >= WIDE
+            is_beside = len(line.leaves) == 1 and not is_noted and self.is_beside
             if is_beside:
                 row[-1] = self._beside(*line.leaves.items())
             yield row

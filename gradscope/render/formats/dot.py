@@ -213,12 +213,12 @@ class _Drawing:
                 for index in (i for item in items for i in self.ends[item.id] if self._leaves(i)):
                     link = self.scene.view.links[index]
                     goes_on = link.source in self.scene.carried
-                    words = "next round, at the end" if goes_on else "to"
+                    words = "to the next; after the last:" if goes_on else "to"
                     where = _plain(f"{words} {self._name_of(link.target)}")
                     last.node(f"exit{index}", label=where, tooltip=where, **EXIT)
                 onwards = [one for item, one in self.scene.to_next_round.items() if item in ids]
                 if onwards:
-                    last.node(f"next{number}", label="next round", tooltip=" ", **EXIT)
+                    last.node(f"next{number}", label="to the next", tooltip=" ", **EXIT)
         self.graph.edge(head, str(items[0].id), tooltip=" ", weight=STRAIGHT)
         # The first frame stands at the right of what is on top, each other below the one before.
         beside = {} if number else {"minlen": "0", "weight": "0"}

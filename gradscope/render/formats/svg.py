@@ -131,7 +131,7 @@ class _Strip:
 
     def draw(self, into: Element) -> None:
         """Append all of it to a group whose origin is the strip's upper left corner."""
-        words = f"‖g‖ in backward order, {told(self.scene, self.rows, is_far=True)}"
+        words = f"‖g‖ from the loss on, {told(self.scene, self.rows, is_far=True)}"
         SubElement(into, "title").text = words
         bed = {"x": f"{LEFT}", "width": f"{WIDTH - LEFT}", "height": f"{self.height:.1f}"}
         SubElement(into, "rect", {**bed, "fill": BED})
@@ -210,7 +210,7 @@ class _Strip:
                 names = known.round_names(group.id)
                 for round_name, y in ((names[0], top + 9), (names[-1], end - 4)):
                     at = {"x": f"{(BRACKET - 1) / 2}", "y": f"{y:.1f}", "text-anchor": "middle"}
-                    _text(into, re.sub(r".*\D", "", round_name), at | {"font-size": "8"})
+                    _text(into, re.sub(r".*[^\d,]", "", round_name), at | {"font-size": "8"})
 
 
 def _fitting(name: str, room: float) -> str:

@@ -230,7 +230,7 @@ class Walk:
         around, template = (self.view.items[one.item].template for one in (task.row, row))
         before, inside, behind = task.stem.rpartition(glyphs.inside)
         leaves = inside and row.kind == "definition" and template != around is not None
-        if straight:
+        if straight or (leaves and last and not behind):
             # Below a frame, or below a branch in it, where what is outside keeps its place.
             stem = before + ("  " + behind) * bool(behind) if leaves else task.stem
             return _Task(row._replace(lead=stem), stem, task.level)

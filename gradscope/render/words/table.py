@@ -89,18 +89,26 @@ class Table:
         that goes across them all."""
         shown_rows = [[self._shown(parts(cell)) for cell in row] for row in rows]
         titles: list[Parts] = [(Part(column.title, "dim"),) for column in self.columns]
-        texts = [
-            [cells("".join(part.text for part in cell)) for cell in row]
-            for row in shown_rows
-            if len(row) == len(self.columns)
-        ]
-        natural = [max(column, default=0) for column in zip(*texts, strict=True)] if texts else []
-        shown = self._fit(natural)
+        shown = self._sizes(shown_rows)
         full = [row for row in shown_rows if len(row) == len(titles)]
         for index, size in shown.items():
             self._tell_alike(full, index, size)
         for row in [titles, *shown_rows]:
             yield self._line(row, shown)
+
+    def has_room(self, column: int, rows: Iterable[Sequence[Cell]]) -> bool:
+        """Whether a column that holds something is shown beside all others of these rows."""
+        return column in self._sizes([[self._shown(parts(cell)) for cell in row] for row in rows])
+
+    def _sizes(self, rows: Sequence[Sequence[Parts]]) -> dict[int, int]:
+        """The width of every column that is shown, by its place."""
+        texts = [
+            [cells("".join(part.text for part in cell)) for cell in row]
+            for row in rows
+            if len(row) == len(self.columns)
+        ]
+        natural = [max(column, default=0) for column in zip(*texts, strict=True)] if texts else []
+        return self._fit(natural)
 
     def _tell_alike(self, rows: Sequence[list[Parts]], column: int, size: int) -> None:
         """Leave out of a column what is told in every row or in none, where one has no room."""
