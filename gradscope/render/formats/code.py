@@ -255,7 +255,8 @@ class _Code(Head):
         return rows
 
     def _all_rows(self, functions: Sequence[SourceFunction]) -> Iterator[list[Cell]]:
-        opened = [one for at, one in enumerate(functions) if at not in self.folded]
+        shown = [at for at in range(len(functions)) if at not in self.folded]
+        opened = [functions[at] for at in sorted(shown, key=lambda at: at not in self.leading)]
         for position, function in enumerate(opened):
             if position:
                 yield [""]
@@ -270,7 +271,9 @@ class _Code(Head):
         """The functions of installed packages that are a line each, where not all have room: those
         that ran once, and those inside of others.  What is to blame is open."""
         guilty = {finding.location.file for finding in self.untold if finding.location}
-        blamed = {*self.scene.blame.nodes(), *(spot.node for spot in self.marks.spots)}
+        # A round is told at the line that it is called at.
+        spots = (spot.node for spot in self.marks.spots if not spot.is_round)
+        blamed = {*self.scene.blame.nodes(), *spots}
         origins = self.scene.graph.origins
         named = [origins[spot.origin] for spot in self.marks.spots if spot.origin >= 0]
         leaves = enumerate(self.scene.graph.leaves)
@@ -285,6 +288,8 @@ class _Code(Head):
             and blamed.isdisjoint(node for piece in function.pieces for node in piece.nodes)
             and taken.isdisjoint(leaf for line in function.lines if line for leaf in line.leaves)
         }
+        # Where a package has something that stands out, it is what is looked for.
+        self.leading = {*range(len(functions))} - closed.keys()
         own = (len(one.lines) + 2 for at, one in enumerate(functions) if at not in closed)
         room = max(self.options.lines, FEWEST_LINES) - HEAD_LINES - sum(own)
         room -= sum(1 + any(line and line.leaves for line in one.lines) for one in closed.values())

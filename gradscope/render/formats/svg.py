@@ -151,7 +151,7 @@ class _Strip:
         (low, high), below = self.scene.scale.ends, f"{self.height + 11:.1f}"
         for end, x, side in ((low, LEFT, "start"), (high, WIDTH, "end")):
             _text(into, numbers.number(end), {"x": f"{x}", "y": below, "text-anchor": side})
-        _text(into, "‖g‖ by depth", {"x": f"{LEFT}", "y": "-5"})
+        _text(into, "‖g‖, loss on top", {"x": f"{LEFT}", "y": "-5"})
         shown = [("— median", LEFT, 2), ("▮ 5–95 %", LEFT, 3)]
         if any(row.leaf is not None for row in self.rows):
             shown.append(("· leaf", WIDTH, 2))
