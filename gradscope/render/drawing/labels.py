@@ -106,15 +106,6 @@ def _sizes(infos: list[GradientInfo]) -> str:
     return sizes(infos, "✖", "‖g‖ ")
 
 
-def _ratio(infos: Sequence[GradientInfo]) -> float:
-    """How many times as large as the smallest of some gradients the largest is; infinite where
-    they are in different states."""
-    norms = [float(info.norm) for info in infos if info.state == "finite" and info.norm]
-    if len({info.state for info in infos}) > 1:
-        return math.inf
-    return max(norms) / min(norms) if norms else 0.0
-
-
 class Labels:
     """The labels of one scene, and how its arrows look."""
 
@@ -204,9 +195,8 @@ class Labels:
         nodes = [one.nodes for one in item.rounds] if item.template is not None else [item.members]
         marks = scene.options.overlay.nodes if scene.options.overlay else {}
 
-        def apart(place: int) -> tuple[float, float]:
-            known = (marks[node].weight for node in nodes[place] if node in marks)
-            return max(known, default=0.0), _ratio(rounds[place])
+        def apart(place: int) -> float:
+            return max((marks[node].weight for node in nodes[place] if node in marks), default=0.0)
 
         furthest = max(range(len(rounds)), key=apart)
         told = []
