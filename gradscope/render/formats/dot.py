@@ -101,6 +101,12 @@ FRAME = {
 
 EXIT = {"shape": "plaintext", "fontsize": "10", "fontcolor": FAINT, "height": "0.2"}
 
+ONWARDS = {
+    "backward": ("to", "to the next", "after the last:"),
+    "forward": ("from", "from the one before", "the first from"),
+}
+"""Where an arrow out of a frame leads: elsewhere, to the next round, and in the end."""
+
 STRAIGHT = "12"
 """How much straighter than others the arrows are drawn of the longest way, the spine of a picture:
 a weight of Graphviz, for which others have 1."""
@@ -213,12 +219,14 @@ class _Drawing:
                 for index in (i for item in items for i in self.ends[item.id] if self._leaves(i)):
                     link = self.scene.view.links[index]
                     goes_on = link.source in self.scene.carried
-                    words = "to the next; after the last:" if goes_on else "to"
+                    way, *others = ONWARDS[self.scene.options.direction]
+                    words = f"{others[0]}; {others[1]}" if goes_on else way
                     where = _plain(f"{words} {self._name_of(link.target)}")
                     last.node(f"exit{index}", label=where, tooltip=where, **EXIT)
                 onwards = [one for item, one in self.scene.to_next_round.items() if item in ids]
                 if onwards:
-                    last.node(f"next{number}", label="to the next", tooltip=" ", **EXIT)
+                    words = ONWARDS[self.scene.options.direction][1]
+                    last.node(f"next{number}", label=words, tooltip=" ", **EXIT)
         self.graph.edge(head, str(items[0].id), tooltip=" ", weight=STRAIGHT)
         # The first frame stands at the right of what is on top, each other below the one before.
         beside = {} if number else {"minlen": "0", "weight": "0"}
