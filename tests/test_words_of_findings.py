@@ -275,9 +275,9 @@ padded, later = torch.zeros(3, 5, dtype=torch.bool), torch.ones(5, 5, dtype=torc
 out = {out}
 out.sum().backward()
 """
-UNSEEN_PLACE = ("was not seen", "what goes into it is finite.")
+UNSEEN_PLACE = ("was not seen", "tensors that are finite.")
 GIVEN = "att(x, x, x, key_padding_mask=padded, attn_mask=later)[0]"
-NAN = "makes the first NaN; what goes into it is finite but for a mask of infinities"
+NAN = "makes NaN of tensors that are finite but for a mask of infinities"
 MASKS = {
     "all of a sample": Case(
         MASKED.format(masks="padded[2] = True", out="att(x, x, x, key_padding_mask=padded)[0]"),
@@ -293,21 +293,21 @@ MASKS = {
     ),
     "scores that overflow beside a mask": Case(
         MASKED.format(masks="padded[1, 3:] = True; x[0] *= 1e30", out=GIVEN),
-        "GS101", 8, (NAN,), (*UNSEEN_PLACE, "every element of it is masked", "from end to end"),
+        "GS101", 8, (NAN,), (*UNSEEN_PLACE, "every element is masked", "from end to end"),
     ),
     "moved behind the mask": Case(
         MASKED.format(
             masks="padded[2] = True",
             out="(x @ keys(x).mT).masked_fill(padded[..., None], -torch.inf).mT.clone().softmax(1)",
         ),
-        "GS101", 8, (NAN, "every element of it is masked"), ("first infinity", "larger than"),
+        "GS101", 8, (NAN, "every element is masked"), ("makes infinity", "larger than"),
     ),
     "moved beside infinities": Case(
         MASKED.format(
             masks="wide = torch.full((3, 5, 2), torch.inf)",
             out="torch.cat([keys(x), wide], -1).mT.clone().softmax(1)",
         ),
-        "GS105", 7, (), ("first infinity",),
+        "GS105", 7, (), ("makes infinity",),
     ),
 }  # fmt: skip
 
@@ -426,16 +426,101 @@ def test_what_a_collective_of_two_ranks_cuts_off(tmp_path: Path) -> None:
     assert "GS303 history-cut · warning · train.py:24" in done[0].out
 
 
-BORN = {
-    "by next to 0": Case(
-        "import torch\nx = torch.tensor([1e-30])\n(1e10 / x.requires_grad_()).sum().backward()\n",
-        *("GS101", 3, ("so small that the result overflows",)),
-    ),
-    "by the root of 0": Case(
-        "import torch\nx = torch.zeros(3, requires_grad=True)\nx.rsqrt().sum().backward()\n",
-        *("GS101", 3, ("1 divided by the root of 0",), ("a difference of rounded numbers",)),
-    ),
-}
+ALONE = """\
+import torch
+from torch.nn.functional import cross_entropy, linear
+x = torch.tensor({x}, requires_grad=True)
+{line}
+"""
+
+
+def alone(rule: str, x: str, line: str, says: str = "", never: str = "None", at: int = 4) -> Case:
+    return Case(ALONE.format(x=x, line=line), rule, at, (says,), (never,))
+
+
+LINEAR = "linear(x, torch.zeros(3, 1).requires_grad_(), torch.zeros(3).requires_grad_())"
+FEW = {
+    "infinity in the call": alone(
+        "GS101", "[1.0]", "(x * float('inf')).sum().backward()", "of tensors that", "goes into"),
+    "a leaf that was read": alone(
+        "GS101", "[1.0]", "(x.clamp(min=float('nan')) * 2).sum().backward()", "may be NaN itself"),
+    "a leaf behind what passes it on": alone(
+        "GS105", "[float('nan')]", "(x.relu() * 2).sum().backward()", "1 NaN, 0 infinite", at=3),
+    "next to 0": alone("GS101", "[1e-30]", "(1e10 / x).sum().backward()", "so small that the"),
+    "the root of 0": alone(
+        "GS101", "[0.0]", "x.rsqrt().sum().backward()", "by the root of 0", "difference of"),
+    "large numbers": alone("GS101", "[1e25, -1e25]", "x.var().backward()", "squares of large"),
+    "a branch that is taken": alone(
+        "GS102", "[0.0]", "torch.where(x >= 0, x.sqrt(), x).sum().backward()", "at 0", "take this"),
+    "a pole beside 0": alone(
+        "GS102", "[-1.0, 0]", "torch.where(x > -1, x.log1p(), x).sum().backward()", "log1p at -1"),
+    "a result beside 0": alone(
+        "GS102", "[-200.0, 88]", "x.exp().backward(x.new_tensor([1, 1e2]))", "largest", "is inf"),
+    "no full rank": alone(
+        "GS102", "[[0.0]]", "torch.linalg.qr(x)[1].sum().backward()", "rank is not full"),
+    "one row of several": alone(
+        "GS205", "[[2e2, 0]]", "(x.softmax(1)[0, 0] + 1).backward()", "nothing but", "a single"),
+    "inside of the limits": alone(
+        "GS205", "[2.0, 0.5]", "(x.clamp(0, 1)[0] - 3).square().backward()", "that gets a"),
+    "factors that are not 0": alone(
+        "GS205", "[0.0, 1]", "(x * x.detach().requires_grad_() + 5)[0].backward()", "as where"),
+    "what cancels": alone(
+        "GS205", "[1.0]", "(x.expand(2) @ x.new_tensor([1, -1]) + 1).backward()", "no leaf gets"),
+    "a tanh before cross_entropy": alone(
+        "GS203", "[[9.0] * 20]", "cross_entropy(x.tanh(), x).backward()", "far", "softmax out"),
+    "a mask in float16": alone(
+        "GS205", "1.0", "(x.half() * x.half().new_zeros(()) * 3e-5 + 1).backward()", "0 itself"),
+    "a way that learns": alone(
+        "GS205", "[[0.0]]", f"({LINEAR} + 1).square().sum().backward()", "0 to 2 of 3 operands"),
+    "nothing": alone("GS403", "[]", "(x * 2).backward()", "no single number", "more than one"),
+    "by way of a text": alone(
+        "GS403", "[1.0]", "torch.tensor(float(f'{x.sum():f}')).backward()", "history.", "went"),
+}  # fmt: skip
+
+
+LOOP = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+first, net = nn.Linear(3, 8), nn.Linear({width}, 1)
+optimizer = torch.optim.SGD([*net.parameters(){held}], lr=0.01)
+kept, array = [], first.weight.detach().numpy()
+for n in range(70):
+    {line}
+    optimizer.step()
+"""
+
+
+def loop(*lines: str, width: int = 3, held: str = "") -> str:
+    return LOOP.format(line="\n    ".join(lines), width=width, held=held)
+
+
+PASS = "loss = net(torch.randn(6, 3)).square().mean()"
+CLIP = "nn.utils.clip_grad_"
+DOWN = "optimizer.zero_grad(); loss.backward()"
+LOOPS = {
+    "now and then zeroed": Case(
+        loop("n % 3 or optimizer.zero_grad()", PASS, "loss.backward()"),
+        "GS501", 10, ("what is left of earlier ones",), ("all gradients",)),
+    "a list that stays as long": Case(
+        loop(PASS, DOWN, "kept[:] = [*kept[-4:], loss]"), "GS502", 10, (), ("every step alive",)),
+    "clipped twice": Case(
+        loop(f"{CLIP}norm_([*net.parameters()], 1)", PASS, DOWN, f"{CLIP}value_(net.weight, 1)"),
+        "GS506", 8, ("of no use any more",), ("of any size",)),
+    "the step of another loss": Case(
+        loop(PASS, "optimizer.zero_grad(); net.weight.square().sum().backward()",
+             "optimizer.step()", DOWN),
+        "GS508", 10, (), ("iteration before",)),
+    "changed through numpy": Case(
+        loop("loss = net(first(torch.ones(6, 3)).tanh()).mean()", DOWN, "array *= 0.9", width=8),
+        "GS307", 5, ("so no step changes it",), ("never",)),
+    "held beside others": Case(
+        loop(PASS, DOWN, held=", nn.Parameter(torch.ones(3))"), "GS301", 5, ("without a name",)),
+    "a hook in a call seen briefly": Case(
+        loop("y = net(torch.randn(6, 3)); y.register_hook(lambda grad: grad / float(n != 60))",
+             "loss = y.square().mean()", DOWN),
+        "GS102", 10, ("only briefly",), ("too large for its dtype",)),
+}  # fmt: skip
 
 
 SPOILING = """\
@@ -479,7 +564,8 @@ PROGRAMS = {
     "what a softmax was given": MASKS,
     "what no derivative depends on": DERIVATIVES,
     "what a collective cuts off": GATHERINGS,
-    "why a quotient is not finite": BORN,
+    "what was seen of few numbers": FEW,
+    "what was seen of a loop": LOOPS,
 }
 
 

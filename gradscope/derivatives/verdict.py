@@ -34,7 +34,7 @@ Told = tuple[Verdict, tuple[GradientComparison, ...], str]
 
 UPSTREAM = "the upstream gradient"
 RANDOM = "two runs with the same random state give different results"
-LEFT = "right when run alone: in the program it used what another call had left"
+LEFT = "right when run alone, not in the program: as where it uses what another call has left"
 FLAT = "its forward is constant here, so that backward returns a substitute for its derivative"
 IDENTITY = "its forward is the identity, so that only its backward matters"
 NAMED = "its forward is constant there, and its name says that this is intended"

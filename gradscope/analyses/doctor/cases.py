@@ -24,7 +24,7 @@ from gradscope.analyses.doctor.changes import changes_in
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.saved_values import activities, freed_slots
 from gradscope.autograd.nodes import Walked, is_leaf, leaf_of, walk
-from gradscope.autograd.nonfinite import Counts
+from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.saved import is_packed
 from gradscope.autograd.tensors import TensorTable
 from gradscope.errors import CaptureError, NoGraph, RootError
@@ -120,13 +120,22 @@ def _case(
 
 
 def _with_values(listener: DoctorListener, graph: Graph, walked: Walked) -> Graph:
-    """The graph, with the numbers of non-finite elements in the forward tensors."""
+    """The graph, with the numbers of non-finite elements in the forward tensors, and in the leaves
+    where any of these has some."""
     nodes, sequences = list(graph.nodes), walked.positions()
     for (sequence, output), counts in listener.values_seen.counts.items():
         position = sequences.get(sequence)
         if position is not None:
             nodes[position] = _counted(nodes[position], output, counts)
-    return msgspec.structs.replace(graph, nodes=tuple(nodes))
+    leaves = list(graph.leaves)
+    for place, leaf in enumerate(leaves if listener.values_seen.counts else ()):
+        tensor = leaf_of(walked.nodes[leaf.node])
+        found = None if tensor is None else count(tensor)
+        if found is not None:
+            nodes[leaf.node] = _counted(nodes[leaf.node], 0, found)
+            info = msgspec.structs.replace(leaf.tensor, **found._asdict())
+            leaves[place] = msgspec.structs.replace(leaf, tensor=info)
+    return msgspec.structs.replace(graph, nodes=tuple(nodes), leaves=tuple(leaves))
 
 
 def _counted(node: Node, output: int, counts: Counts) -> Node:

@@ -32,7 +32,7 @@ INKS: dict[Verdict, str] = {
 """The verdicts, worst first."""
 
 LEGEND: dict[Verdict, str] = {
-    "rounding": "the formula is right; the rest is rounding in the program's own precision",
+    "rounding": "right in float64; what differs comes with the program's own precision",
     "unresolved": "rounding hides the differences, two step sizes do not agree, or only the whole "
     "program can be compared",
     "kink": "no derivative to compare with: the slopes to the two sides differ, or one of the "

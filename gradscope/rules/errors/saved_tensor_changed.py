@@ -139,8 +139,8 @@ def _silent(facts: Facts, origin: int | None, changes: list[Change]) -> FindingD
 
 
 _BEHIND_TORCH = (
-    "Through .data or detach() the version counter stays as it was, so backward runs, and computes "
-    "with the new numbers: the gradient is silently wrong.",
+    "The version counter stayed as it was, as it does through .data or detach(), so backward runs, "
+    "and computes with the new numbers: where these differ, the gradient is silently wrong.",
     "Change it after backward, change a clone, or use an out-of-place operation.",
 )
 _BATCH_NORM = (

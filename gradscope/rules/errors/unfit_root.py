@@ -56,7 +56,7 @@ class UnfitRoot(Rule):
 
 _NO_HISTORY = ErrorReading(
     NO_HISTORY,
-    "backward starts from a tensor without history: nothing that requires grad went into it.",
+    "backward starts from a tensor without history.",
     "Tensors made by torch.tensor, torch.randn and the like do not require grad unless they are "
     "told to.",
     "Make what is to be learned with `requires_grad=True` or as an nn.Parameter; check that no "
@@ -64,9 +64,9 @@ _NO_HISTORY = ErrorReading(
 )
 _NONSCALAR = ErrorReading(
     "grad can be implicitly created only for scalar outputs",
-    "backward starts from a tensor with more than one element and is given no gradient.",
-    "Only for a single number is the gradient to start with clear: 1. For more elements it depends "
-    "on what is to be minimised.",
+    "backward starts from a tensor that is no single number, and is given no gradient.",
+    "Only for a single number is the gradient to start with clear: 1. Else it depends on what is "
+    "to be minimised.",
     "Reduce it first (`loss.mean().backward()`), or say how much each element counts: "
     "`loss.backward(gradient=torch.ones_like(loss))`.",
 )

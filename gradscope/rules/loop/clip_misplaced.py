@@ -50,9 +50,9 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
         "{times}, and each time none of these gradients waited for a step; the last step before: "
         "{beside}",
         "It changes what is in .grad at that moment. Before backward that is empty, and after the "
-        "step it is of no use any more: the step itself is made with gradients of any size.",
+        "step it is of no use any more.",
         "Clip between `loss.backward()` and `optimizer.step()`.",
-        "none of an optimizer",
+        "none was seen",
         FEWEST,
         never_fine=True,
     ),
@@ -60,8 +60,7 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
         "{this} clips no gradient that a step will use.",
         "{times}, and each time the gradients of what it is given were none, or used by a step, "
         "while those of others waited for one",
-        "It changes the gradients of what it is given. The step itself is made with gradients of "
-        "any size.",
+        "It changes the gradients of what it is given, and of nothing else.",
         "Give it the parameters that the step changes; or clip behind the `backward()` that brings "
         "these their gradients.",
         fewest=FEWEST,
@@ -71,7 +70,7 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
         "{this} clips nothing: it gets no parameters.",
         "{times} it was given a generator that had been gone through before, which is empty then",
         "Whoever goes through a generator, such as `model.parameters()`, uses it up: an optimizer "
-        "made of it, or the clipping of the step before. All gradients stay as large as they are.",
+        "made of it, or the clipping of the step before.",
         "Make a list of it, `parameters = list(model.parameters())`, or call `model.parameters()` "
         "at each place.",
         fewest=FEWEST,

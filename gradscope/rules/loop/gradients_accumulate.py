@@ -1,7 +1,7 @@
 """GS501 gradients-accumulate
 
 Nothing zeroes the gradients between two steps, or between two calls of the function given to a
-step, so each goes along the sum of all of them.
+step, so that the later one goes along earlier gradients as well.
 
 ## How it is recognised
 
@@ -70,8 +70,8 @@ class GradientsAccumulate(Rule):
                 *_between(facts, step),
                 *_norms([one for one in facts.seen.steps if one.origin == step.origin]),
             ),
-            why="backward adds to .grad. Each step therefore goes along the sum of all gradients "
-            "so far, not along the gradient.",
+            why="backward adds to .grad. Such a step goes along the new gradient and what is left "
+            "of earlier ones.",
             remedy="Call `optimizer.zero_grad()` at the beginning of that function."
             if step.in_closure
             else "Call `optimizer.zero_grad()` once for every `optimizer.step()`.",

@@ -50,15 +50,15 @@ class GrowingGraph(Rule):
             words = facts.expression(entry.origin)
             put = f", put there by {words}" if words else ""
             yield facts.warning(
-                f"{entry.variable} keeps the graph of every step alive: its history grows.",
+                f"{entry.variable} keeps the graphs of earlier steps alive.",
                 location=facts.location(entry.origin)
                 or facts.location(facts.seen.steps[-1].origin),
                 subject=entry.variable,
                 evidence=f"it holds results of {entry.steps:,} earlier steps with their graphs{put}"
                 if entry.is_container
                 else f"its history leads through its own results of {entry.steps:,} steps",
-                why="It is a tensor with history, so every step it was made in stays in memory, "
-                "and backward from it would go through all of them.",
+                why="A tensor with history keeps the graph of every step that it was made of in "
+                "memory, and backward from it would go through all of them.",
                 remedy="For a running value add `loss.item()` or `loss.detach()`; detach a state "
                 "before it goes into the next step.",
             )

@@ -64,12 +64,13 @@ _SHAPING = MOVING | {"ReshapeAlias", "Alias", "AsStrided", "ToCopy"}
 
 def _source(facts: Facts, node: int) -> int | None:
     """The softmax or sigmoid whose result a node is given, whatever only moves it about."""
-    while (below := next(iter(facts.below(node)), None)) is not None:
-        if facts.op(below) in _SQUASHING:
-            return below
-        if facts.op(below) not in _SHAPING:
+    while below := list(facts.below(node)):
+        if facts.op(below[0]) in _SQUASHING:
+            return below[0]
+        node = below[0]
+        # What is joined with others is but a part of what the loss is given.
+        if facts.op(node) not in _SHAPING or len(list(facts.below(node))) > 1:
             return None
-        node = below
     return None
 
 

@@ -53,8 +53,7 @@ _OF_ALL = MistakeWords(
     "The optimizer steps between a forward pass and its backward.",
     "{parameters} changed here, and then {beside} went through a graph made with the values "
     "from before; {times}",
-    "The gradient belongs to the old values of the parameters, not to the present ones; the "
-    "step itself used the gradient of the iteration before, or none.",
+    "The gradient belongs to the old values of the parameters, not to the present ones.",
     "Call `loss.backward()` after the forward pass and before `optimizer.step()`; compute a "
     "new loss for every step.",
     "backward",

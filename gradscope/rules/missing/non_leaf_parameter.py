@@ -1,6 +1,7 @@
 """GS306 non-leaf-parameter
 
-A tensor that is meant to be learned is the result of an operation, so its `.grad` stays None.
+A tensor that is meant to be learned is the result of an operation, so backward puts nothing into
+its `.grad`.
 
 ## How it is recognised
 
@@ -43,8 +44,8 @@ class NonLeafParameter(Rule):
 
 def _not_a_leaf(facts: Facts, learner: TrackedParameter) -> FindingDraft:
     return facts.warning(
-        f"{learner.name} is not a leaf: it is the result of {learner.history}, so its .grad stays "
-        "None.",
+        f"{learner.name} is not a leaf: it is the result of {learner.history}, so backward puts "
+        "nothing into its .grad.",
         location=facts.location(learner.made),
         subject=learner.name,
         evidence=f"made by {learner.history} from a tensor that requires grad",

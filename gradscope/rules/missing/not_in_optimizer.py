@@ -12,7 +12,7 @@ may be meant. It is a warning where something speaks against that:
 - it was made, or let learn, after the optimizers, and the program does not change it by hand: where
   a single one of three backward calls or more reached it, as it is made anew for each, at the line
   that makes it;
-- an optimizer holds what is no longer used, or a copy of it;
+- an optimizer holds what no backward call has reached, or a copy of it;
 - two optimizers hold the same parameters, and none of this module;
 - it weighs what layers make that the optimizer holds, and nothing else, also in the loss; it was
   not loaded and is not in eval mode; and at most a fifth of the parameters are left out, or it was
@@ -22,8 +22,8 @@ Then the finding is at the line that makes the optimizer, or that calls what mak
 evidence names the layer. What is in a plain list is told where it is made. One list, line or
 reason is one finding.
 
-That it never changes is said only of what the program neither writes to nor reads the gradient of:
-a target network follows another one, and what is stepped by hand needs no optimizer.
+That no step changes it is said only of what the program neither writes to nor reads the gradient
+of: a target network follows another one, and what is stepped by hand needs no optimizer.
 
 ## A program that has it, healed
 
@@ -114,8 +114,7 @@ def _left_out(
 ) -> FindingDraft:
     """The finding about parameters that are left out together."""
     path, own = listed(paths, 3), facts.location(group[0].made)
-    get, it, changes = ("gets", "it", "changes") if len(paths) == 1 else ("get", "them", "change")
-    they = "it" if len(paths) == 1 else "they"
+    get, it = ("gets", "it") if len(paths) == 1 else ("get", "them")
     loose = group[0].loose and meant is None
     stale = any(
         item.in_optimizer and not item.in_module and not item.reached
@@ -127,11 +126,11 @@ def _left_out(
         made = listed(map(str, places), 3)
         seen, remedy = [meant.words, *([f"made at {made}"] if made else [])], meant.remedy
     elif stale:
-        seen = ["the optimizer holds parameters that are no longer used"]
+        seen = ["the optimizer holds tensors that no backward call has reached"]
     # What the program writes to may be stepped by hand, or follow another network.
     is_written = any(item.written for item in group)
     is_still = all(item.written is False and not (item.handled or item.loaded) for item in group)
-    end = f", so {they} never {changes}" if is_still else ""
+    end = f", so no step changes {it}" if is_still else ""
     seen += ["written to between backward calls"] if is_written else []
     return facts.finding(
         "warning" if loose or stale or meant else "information",
@@ -171,7 +170,7 @@ def _copied(facts: Facts) -> Iterable[FindingDraft]:
     if found is not None:
         held, used, cut = found
         yield facts.warning(
-            "The optimizer holds copies of what forward computes with, so that never changes.",
+            "The optimizer holds copies of what forward computes with: no step changes that.",
             location=facts.location(held[0].made) or facts.location(cut.origin),
             evidence=(
                 f"{listed((one.name for one in used), 3)}: nothing has changed "

@@ -61,8 +61,8 @@ class StepChangesNothing(Rule):
             step, cast = facts.location(entry.origin), facts.location(entry.cast)
             where = f", at {step}" if step and cast else ""
             yield facts.warning(
-                f"{words} changes next to nothing: the steps are smaller than {entry.dtype} can "
-                "tell.",
+                f"{words} changes next to nothing, as steps do that are smaller than {entry.dtype} "
+                "can tell.",
                 location=cast or step,
                 evidence=(
                     f"{entry.still / entry.asked:.1%} of the elements with a gradient stayed "

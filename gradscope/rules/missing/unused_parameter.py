@@ -96,8 +96,8 @@ _FORGOTTEN = (
     "is wrong.",
 )
 _OF_A_COPY = (
-    "No operation takes what this optimizer holds: often it is a copy, or the model was made "
-    "again after the optimizer.",
+    "No operation takes it: often what an optimizer holds is a copy, or the model was made again "
+    "after the optimizer.",
     "Make the optimizer from the parameters of the model that is trained, when that is complete.",
 )
 

@@ -34,22 +34,25 @@ _DIVISION = Advice(
     "bear: by 1e-8 all is made 1e8 times as large.",
 )
 _SOFTMAX = Advice(
-    "A softmax over a row that holds nothing but -inf is NaN: every element of it is masked.",
+    "A softmax over a row that holds nothing but -inf, as every element is masked, or that holds "
+    "infinity, as a product has overflowed, is NaN.",
     "Leave at least one element unmasked, mask with a large finite number "
-    "(`torch.finfo(x.dtype).min`), or drop such rows.",
+    "(`torch.finfo(x.dtype).min`), or drop such rows; make scores smaller that overflow.",
 )
 OVERFLOWING = Advice(
-    "The result is larger than its dtype can hold.",
-    "Make the operands smaller (normalise, clamp), or compute in a wider dtype.",
+    "What is larger than its dtype can hold becomes infinite, as does a pole; or a plain number in "
+    "the call is infinite itself.",
+    "Look at the numbers in the call; make the operands smaller (normalise, clamp), or compute in "
+    "a wider dtype.",
 )
 OF_HALF = Advice(
-    "The result is larger than float16 can hold: 65,504.",
+    "What is larger than float16 can hold, 65,504, becomes infinite.",
     "Compute this part in float32 (`.float()`, or a block of `torch.autocast(..., "
     "enabled=False)`), scale before it, or use bfloat16.",
 )
 UNDEFINED = Advice(
-    "It is not defined for these numbers: 0/0 is NaN, and so is infinity minus infinity, or times "
-    "0, if that comes up on the way.",
+    "0/0 is NaN, and so is infinity minus infinity, or times 0, if that comes up on the way; and a "
+    "plain number in the call may be NaN itself.",
     "Look at the operands: a divisor, a count or a spread that is 0, products that overflow, or "
     "two infinities, as of what is masked, that are subtracted.",
 )
@@ -59,28 +62,30 @@ _EXP = Advice(
     "clamp the exponent.",
 )
 _NORMALISED = Advice(
-    "All numbers that are normalised together are equal, so that their spread is 0, and 0/0 is "
-    "NaN.",
-    "Give the layer an `eps` that its dtype can hold beside the numbers that go in.",
+    "Where all numbers that are normalised together are equal their spread is 0, and 0/0 is NaN; "
+    "so is what comes of squares that overflow, or of a running variance below 0.",
+    "Give the layer an `eps` that its dtype can hold beside the numbers that go in; make large "
+    "numbers smaller before they go in.",
 )
 _DETERMINANT = Advice(
     "The determinant of a singular matrix is 0, its logarithm -inf, and that of a negative one "
-    "NaN.",
-    "Add a small multiple of the identity, and leave out what makes rows equal or zero.",
+    "NaN; that of a large matrix overflows.",
+    "Add a small multiple of the identity, and leave out what makes rows equal or zero; of a large "
+    "matrix take `torch.linalg.slogdet`.",
 )
 _RANGE = Advice(
-    "The operand lies outside the interval where the function is defined.",
+    "The function is defined in an interval only, and at its ends it may be infinite.",
     "Clamp it into the interval, a little inside its ends.",
 )
 
 FORWARD: dict[str, Advice] = {
-    **dict.fromkeys(("Log", "Log2", "Log10", "Log1P", "Xlogy", "Logit", "Special"), _LOG),
+    **dict.fromkeys(("Log", "Log2", "Log10", "Xlogy", "Special"), _LOG),
     "Sqrt": _ROOT,
     "Rsqrt": _INVERSE_ROOT,
     **dict.fromkeys(("Div", "Reciprocal", "Fmod", "Remainder"), _DIVISION),
     **dict.fromkeys(("Softmax", "LogSoftmax", "ScaledDotProductFlashAttentionForCpu"), _SOFTMAX),
     **dict.fromkeys(("Exp", "Expm1", "Exp2", "Sinh", "Cosh"), _EXP),
-    **dict.fromkeys(("Acos", "Asin", "Atanh", "Acosh", "Erfinv"), _RANGE),
+    **dict.fromkeys(("Acos", "Asin", "Atanh", "Acosh", "Erfinv", "Log1P", "Logit"), _RANGE),
     **dict.fromkeys(("LinalgSlogdet", "LinalgDet"), _DETERMINANT),
     **dict.fromkeys(
         ("NativeLayerNorm", "NativeGroupNorm", "NativeBatchNorm", "CudnnBatchNorm"), _NORMALISED
@@ -93,17 +98,18 @@ FORWARD: dict[str, Advice] = {
     **dict.fromkeys(
         ("NllLoss", "NllLoss2D"),
         Advice(
-            "The mean over no target at all is 0/0: each of them is `ignore_index`, or has weight "
-            "0.",
+            "The mean over no target at all is 0/0, as where each of them is `ignore_index`, or "
+            "has weight 0; a sum may overflow.",
             "Skip such a batch, or sum and divide by `max(count, 1)`.",
         ),
     ),
     **dict.fromkeys(
         ("Std", "StdMean", "Var", "VarMean"),
         Advice(
-            "The unbiased estimate divides by n - 1, which is 0 for a single element.",
-            "Take it over two elements or more; with `correction=0` it is 0 for one, and gives no "
-            "gradient.",
+            "The unbiased estimate divides by n - 1, which is 0 for a single element; squares of "
+            "large numbers overflow.",
+            "Make large numbers smaller, and take it over two elements or more; with "
+            "`correction=0` it is 0 for one, and gives no gradient.",
         ),
     ),
     "Pow": Advice(
@@ -122,8 +128,6 @@ def _at_zero(what: str, remedy: str) -> Advice:
     )
 
 
-_LENGTH = _at_zero("a length at 0", "`(x.square().sum(-1) + eps).sqrt()`")
-_SPREAD = _at_zero("a spread of 0", "`(x.var(0) + eps).sqrt()`")
 _LOG_AT_ZERO = Advice(
     "The derivative is infinite at 0, also where the forward result is not used.",
     "Keep the operand away from 0 before it goes in: `torch.log(x.clamp(min=eps))`.",
@@ -135,7 +139,9 @@ _DIVISION_AT_ZERO = Advice(
 
 _ENDS = ("Acos", "Asin", "Atanh", "Acosh", "Erfinv")
 _VECTORS = ("LinalgEigh", "LinalgSvd", "LinalgEig", "LinalgQr")
+_GROWING = ("Exp", "Expm1", "Exp2", "Sinh", "Cosh")
 AT_ENDS = (*_ENDS, *_VECTORS)
+NOT_AT_ZERO = (*AT_ENDS, *_GROWING)
 """Whose derivative is infinite elsewhere than at 0."""
 
 BACKWARD: dict[str, Advice] = {
@@ -143,18 +149,13 @@ BACKWARD: dict[str, Advice] = {
     "Pow": _at_zero(
         "a power with an exponent below 1 at 0", "`(x + eps) ** p`, or `x.clamp(min=eps) ** p`"
     ),
-    **dict.fromkeys(("Norm", "LinalgVectorNorm"), _LENGTH),
-    "Cdist": _at_zero(
-        "a distance of 0",
-        "leave out what is compared with itself, or take the squared distance",
-    ),
-    **dict.fromkeys(("Std", "StdMean"), _SPREAD),
-    **dict.fromkeys(("Log", "Log2", "Log10", "Log1P", "Xlogy"), _LOG_AT_ZERO),
+    "Log1P": _at_zero("log1p at -1", "`torch.log1p(x.clamp(min=-1 + eps))`"),
+    **dict.fromkeys(("Log", "Log2", "Log10", "Xlogy"), _LOG_AT_ZERO),
     **dict.fromkeys(("Div", "Reciprocal", "Rsqrt"), _DIVISION_AT_ZERO),
     **dict.fromkeys(
         _ENDS,
         Advice(
-            "The derivative is infinite at the ends of the interval (±1).",
+            "The derivative is infinite at the ends of the interval (±1), and large near them.",
             "Clamp to the inside of the interval, `x.clamp(-1 + 1e-6, 1 - 1e-6)`; for angles "
             "`torch.atan2` has no such ends.",
         ),
@@ -163,13 +164,14 @@ BACKWARD: dict[str, Advice] = {
         _VECTORS,
         Advice(
             "The derivative of eigenvectors and singular vectors divides by the differences of "
-            "their values, which are 0 where two values are equal.",
+            "their values, 0 where two are equal; that of QR, and of a matrix that is not square, "
+            "also by what is 0 where its rank is not full.",
             "Break the tie (add a small random diagonal), or use only the values, whose derivative "
             "is finite.",
         ),
     ),
     **dict.fromkeys(
-        ("Exp", "Expm1", "Exp2", "Sinh", "Cosh"),
+        _GROWING,
         Advice(
             "Its result is infinite, and a gradient of 0 times infinity is NaN.",
             "Clamp the exponent before it goes in: `torch.exp(x.clamp(max=80))`.",

@@ -221,13 +221,13 @@ def without_gradient(
     path, (what, why, remedy) = listed(paths, 3), words
     their = "They are" if len(paths) > 1 else "It is"
     held = f" {their} in the optimizer." if first.in_optimizer and names else ""
-    unnamed = "What the optimizer holds" if first.in_optimizer else "A parameter without a name"
+    unnamed = "What an optimizer holds" if first.in_optimizer else "A parameter"
     missing = f"{count(len(learners), 'parameter')} without a gradient"
     may_be_meant |= not first.in_optimizer or _is_spare_part(facts, first)
     return facts.finding(
         # A gradient that was asked for and is not there has made the program fail.
         "error" if first.wanted else "information" if may_be_meant else "warning",
-        f"{path if names else unnamed} {what}{held}",
+        f"{path if names else f'{unnamed} without a name'} {what}{held}",
         location=facts.location(origin),
         subject=path if names else "",
         evidence=(

@@ -77,7 +77,9 @@ class ForwardSources:
             below = list(facts.below(node))
             fills = [one for one in below if facts.op(one) in FILLS]
             for source in () if any(map(self.bad, below)) else fills or below[: len(below) == 1]:
-                self.nan[source], self.inf[source] = self.nan[node], self.inf[node]
+                # A leaf was read itself.
+                if source not in facts.leaf_names:
+                    self.nan[source], self.inf[source] = self.nan[node], self.inf[node]
 
     def _meant(self) -> list[bool]:
         """Nodes whose infinities the program wrote itself, or that pass such infinities on."""

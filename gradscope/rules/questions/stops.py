@@ -41,30 +41,31 @@ STEP = Stop(
     is_always=True,
 )
 SINGLE = Stop(
-    "A softmax over a single element is always 1, whatever goes in.",
+    "A softmax over a single element is always 1, whatever goes in; over several it is flat where "
+    "one of them takes all.",
     "Check its `dim`; for a single output use a sigmoid.",
-    is_always=True,
 )
 NEAREST = Stop(
     "No gradient reaches the grid: `mode='nearest'` takes one pixel whatever the fraction, and "
-    "outside the image there is nothing to follow.",
-    "Sample with `mode='bilinear'` while the grid is to be learned.",
+    "where the image is constant, as outside of it, there is nothing to follow.",
+    "Sample with `mode='bilinear'` while the grid is to be learned; look at where it leads.",
 )
 BEYOND = Stop(
-    "Every element lies beyond its limits, where the derivative is 0.",
-    "Use a smooth limit (sigmoid, tanh, softplus), clamp only after training, or initialise so "
-    "that values start inside.",
+    "Every element that gets a gradient lies where the derivative is 0.",
+    "Use a smooth limit (sigmoid, tanh, softplus), limit only after training, or initialise so "
+    "that values start where it has a slope.",
 )
 FACTORS = Stop(
-    "Both factors are zero, so neither gets a gradient from the other.",
+    "Neither factor sends the other anything, as where both are zero.",
     "Initialise one of the two factors with random numbers, as LoRA does.",
 )
 UNDERFLOW = Stop(
-    f"It is not zero, but rounds to zero: float16 has nothing between 0 and {TINY}.",
+    f"So small a gradient may round to zero: float16 has nothing between 0 and {TINY}. Or what it "
+    "is multiplied by is 0 itself.",
     "Scale the loss (torch.amp.GradScaler), keep it in float32, or use bfloat16.",
 )
 FLAT = Stop(
-    "For what went in its derivative is exactly 0, and no parameter learns.",
+    "For what went in it sends on nothing but zeros, and no leaf gets anything else.",
     "Look at what goes in: numbers for which an activation is off, or saturated (look at the bias "
     "and the scale of the layer before, or normalise); a mask or weights that are all 0; outputs "
     "that are all equal, as of a last layer of zeros.",
@@ -99,7 +100,8 @@ def _for_any_numbers(facts: Facts, node: int) -> Stop | None:
         return STEP
     output = facts.graph.nodes[node].outputs[0]
     if op in ("Softmax", "LogSoftmax") and output is not None and 1 in output.shape:
-        return SINGLE
+        # What one over several elements does was looked at.
+        return None if any(one.node == node for one in facts.seen.activities) else SINGLE
     return None
 
 

@@ -91,7 +91,7 @@ def _finding(facts: Facts, without: tuple[int, ...], found: list[AcrossRanks]) -
         location=place_of(facts, names[0]),
         subject=names[0],
         evidence=map(_sizes, found[:MOST]),
-        why="What the other ranks computed is averaged with nothing of these. "
+        why="Where the ranks average their gradients, these bring nothing. "
         "DistributedDataParallel waits for every parameter on every rank, unless "
         "`find_unused_parameters=True` tells it not to.",
         remedy="Use every parameter on every rank (also where a batch holds nothing for it: add "

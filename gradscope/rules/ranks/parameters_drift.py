@@ -58,11 +58,12 @@ _BEGAN_OTHERWISE = (
     "it is made. Change nothing on one rank alone afterwards, and load a checkpoint on every rank.",
 )
 _NOT_AVERAGED = (
-    "not the same either: nothing averages it",
-    "Each rank goes along its own gradient, so that the ranks train models of their own, with no "
-    "more data than one rank sees.",
+    "not the same either",
+    "Where nothing averages it before the step, each rank goes along its own gradient, and trains "
+    "a model of its own, with no more data than it sees.",
     "Call the DistributedDataParallel object itself, not its `.module`, and let the last batch "
-    "before a step run outside of `no_sync`.",
+    "before a step run outside of `no_sync`. Where the program averages by hand, begin with the "
+    "same values on every rank.",
 )
 """What is said of .grad, why, and what to do."""
 

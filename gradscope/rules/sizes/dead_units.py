@@ -1,6 +1,6 @@
 """GS204 dead-units
 
-Units of a ReLU layer are inactive for every sample, and nothing brings them back.
+Units of a ReLU layer are inactive for every sample, so that they learn from none.
 
 ## How it is recognised
 
@@ -53,22 +53,19 @@ class DeadUnits(Rule):
             shape = output.shape
             units = shape[1 if len(shape) == 4 else -1] if shape else 1
             samples = elements(shape) // max(units, 1)
-            if _is_off(facts, node):
-                yield _finding(facts, node, 1.0, units, samples)
-            elif share >= DEAD and units >= FEWEST_UNITS and samples >= FEWEST_SAMPLES:
-                yield _finding(facts, node, share, units, samples)
+            if share >= DEAD and units >= FEWEST_UNITS and samples >= FEWEST_SAMPLES:
+                dead = f"{share:.0%} of {count(units, 'unit')} are inactive for every one of "
+                yield _finding(facts, node, f"{dead}{count(samples, 'sample')}")
+            elif _is_off(facts, node):
+                yield _finding(facts, node, "every element that gets a gradient is inactive")
 
 
-def _finding(facts: Facts, node: int, share: float, units: int, samples: int) -> FindingDraft:
+def _finding(facts: Facts, node: int, dead: str) -> FindingDraft:
     return facts.warning(
-        f"The units of {facts.words(node)} are dead.",
+        f"Units of {facts.words(node)} are dead.",
         node,
-        evidence=(
-            f"{share:.0%} of {count(units, 'unit')} are inactive for every one of "
-            f"{count(samples, 'sample')}",
-            *passed_on(facts, node),
-        ),
-        why="Where a unit is inactive its gradient is 0, so nothing brings it back.",
+        evidence=(dead, *passed_on(facts, node)),
+        why="Where a unit is inactive its gradient is 0: it learns nothing from these samples.",
         remedy="Look at the weights, the bias and the scale of the layer before it, lower the "
         "learning rate, or use LeakyReLU or GELU, which pass a gradient everywhere.",
         # Where zeros go in and zeros come out, units are not dead.

@@ -62,7 +62,7 @@ class ExplodingGradient(Rule):
             f"{len(worst.norms):,} times and makes it {short(worst.ratio)} times as large.",
             node,
             evidence=(*worst.lines(facts), f"{name} gets {short(largest)} (2-norm)"),
-            why="Each level multiplies it by more than 1.",
+            why="Most levels multiply it by more than 1.",
             remedy="Initialise the weights smaller (`nn.init.xavier_uniform_`, or a standard "
             "deviation of 1/sqrt(inputs)), normalise between levels, or make the recurrence "
             "contract; `clip_grad_norm_` only limits the damage.",

@@ -80,11 +80,11 @@ def _multiplied(facts: Facts, node: int) -> FindingDraft:
     flow, (size, name) = norms.flow_of(facts, node), facts.once(norms.largest_below)[node]
     starved = norms.starved_leaf(facts, node) if flow.sent < flow.received else ""
     return facts.warning(
-        f"{facts.words(node)} multiplies the gradient by {short(flow.gain)}, a constant.",
+        f"{facts.words(node)} multiplies the gradient by {short(flow.gain)}.",
         node,
         evidence=(flow.line, starved or f"{name} gets {short(size)} (2-norm)"),
-        why="A constant factor in forward is the same factor in backward, for everything below "
-        "it, and no normalisation after it takes it back.",
+        why="What a value is multiplied by in forward, its gradient is multiplied by in backward, "
+        "for everything below it.",
         remedy="Look at the unit of this number; keep values near 1 between layers, by a "
         "normalisation or by scaling the data.",
     )

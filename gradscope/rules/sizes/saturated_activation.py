@@ -6,10 +6,10 @@ A sigmoid, tanh or softmax works at its flat ends, where it passes next to no gr
 
 85 % of the elements have a local derivative below 0.01; for a softmax, 85 % of the rows give
 one element more than 0.99. At least 16 elements: fewer may be sure of themselves. The last
-activation before the loss is information only, unless it is a softmax in front of
-`cross_entropy`, which begins with one of its own, or all of it is saturated, no leaf at all gets
-more than 1e-5 of what it receives, that is more than 1e-3, and no logarithm of it is taken: the
-answers are sure, and wrong. The first five backward calls are looked at: the first one, and a
+activation before the loss is information only, unless it stands in front of `cross_entropy`, which
+begins with a softmax of its own, or all of it is saturated, no leaf at all gets more than 1e-5 of
+what it receives, that is more than 1e-3, and no logarithm of it is taken: the answers are sure, and
+wrong. The first five backward calls are looked at: the first one, and a
 later one in which the gradient of some leaf has fallen below 1e-5 of its first.
 
 ## A program that has it, healed
@@ -75,18 +75,19 @@ class SaturatedActivation(Rule):
 
 def _finding(facts: Facts, node: int, share: float) -> FindingDraft:
     rows = "rows" if "Softmax" in facts.op(node) else "elements"
-    is_twice = any(facts.op(above) == "LogSoftmax" for above in takers(facts, node))
+    is_scored = any(facts.op(above) == "LogSoftmax" for above in takers(facts, node))
     is_stuck = share == 1 and _is_stuck(facts, node)
     # A last activation that is sure of its answers is what training is for.
-    is_sure = not (is_twice or is_stuck or joins_parameters(facts, node))
+    is_sure = not (is_scored or is_stuck or joins_parameters(facts, node))
     return facts.finding(
         "information" if is_sure else "warning",
-        f"{facts.words(node)} is saturated: it hardly passes any gradient on.",
+        f"{facts.words(node)} is saturated: its flat ends pass next to no gradient on.",
         node,
         evidence=(f"{share:.0%} of its {rows} are at the flat ends", *passed_on(facts, node)),
-        why="Its operand is far from 0, where the derivative is next to nothing.",
+        why="Its operands are far from 0, or those of a softmax from one another, where the "
+        "derivative is next to nothing.",
         remedy="Leave the softmax out: `cross_entropy` begins with one of its own."
-        if is_twice
+        if is_scored and facts.op(node) == "Softmax"
         else "Scale what goes in: normalise the inputs, divide attention scores by the square root "
         "of their width, or initialise the layer before it smaller.",
         of_values=True,

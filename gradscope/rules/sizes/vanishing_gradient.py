@@ -59,11 +59,11 @@ class VanishingGradient(Rule):
             f"{len(worst.norms):,} times and leaves {short(worst.ratio)} of it.",
             node,
             evidence=tuple(filter(None, (*worst.lines(facts), worst.vanished(), starved))),
-            why="Each level multiplies it by less than 1, so what is far from the loss hardly "
+            why="Most levels multiply it by less than 1, so what is far from the loss hardly "
             "learns."
             if starved
-            else "Each level multiplies it by less than 1. Every parameter learns from the levels "
-            "near the loss, but what the far ones hold does not count.",
+            else "Most levels multiply it by less than 1. What is below them learns from the "
+            "levels near the loss, and what the far ones hold hardly counts.",
             remedy="Use an activation that does not shrink it (ReLU, GELU), normalisation layers, "
             "residual connections, or an initialisation that keeps the variance; in a recurrence, "
             "gates (GRU, LSTM) or fewer steps."

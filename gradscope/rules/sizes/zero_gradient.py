@@ -42,7 +42,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.norms import size_of
 from gradscope.rules.questions.stops import FACTORS, Stop, silenced, stops
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
@@ -94,35 +93,39 @@ def _cancelled(facts: Facts, leaves: list[int]) -> FindingDraft:
     edges = facts.incoming[weight]
     ways = [facts.reaching([facts.graph.edges[edge].source]) for edge in edges]
     # The nearest that all of them come through, where it is one root that they come from.
-    fork = max(set.intersection(*ways), default=weight)
+    fork = max(set.intersection(*ways), default=None)
     norms = listed(short(facts.backward.on_edge(edge).norm) for edge in edges)
     names = [facts.leaf_names[leaf] for leaf in leaves]
     return facts.warning(
-        f"The gradients that part at {facts.words(fork)} cancel to exactly zero where they meet.",
-        fork,
+        f"The gradients that meet at {facts.leaf_names[weight]} cancel to exactly zero."
+        if fork is None
+        else f"The gradients that part at {facts.words(fork)} cancel to exactly zero where they "
+        "meet.",
+        weight if fork is None else fork,
         evidence=(
             f"{facts.leaf_names[weight]}: {count(len(edges), 'gradient')} of {norms} (2-norm) "
             "arrive, and together they are 0",
-            f"nothing but zeros for {count(len(names), 'leaf')}: {listed(names)}; so in "
+            f"nothing but zeros for {count(len(names), 'leaf')}: {listed(names)}; nothing else in "
             f"{count(facts.seen.calls, 'backward call')}",
         ),
         why="What one brings another takes away, as where something is divided by itself, or taken "
         "from itself.",
         remedy="Where one of them is there for its value only (an old policy, a target), "
         "compute it under torch.no_grad(), or `.detach()` it.",
-        nodes=[fork],
         of_values=True,
     )
 
 
 def _stop(facts: Facts, node: int, stop: Stop, nodes: list[int]) -> FindingDraft:
     names = silenced(facts, node)
+    sent = [one.state for _, one in facts.sent(node) if one.state not in ("none", "not reached")]
+    zeros = sent.count("zero")
+    where = f" to {zeros} of {len(sent)} operands" if zeros < len(sent) else ""
     return facts.warning(
         f"The gradient becomes exactly zero at {facts.words(node)}.",
         node,
         evidence=(
-            f"received {short(facts.received(node)[0].norm)} (2-norm), "
-            f"sent {short(size_of(facts.sent(node)[0][1]))}",
+            f"received {short(facts.received(node)[0].norm)} (2-norm), sent 0{where}",
             f"nothing but zeros for {count(len(names), 'leaf')}: {listed(names)}",
         ),
         why=stop.why,

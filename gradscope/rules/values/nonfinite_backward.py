@@ -42,6 +42,7 @@ from gradscope.rules.questions.advice import (
     BACKWARD,
     BACKWARD_ELSE,
     NAN_TAKEN,
+    NOT_AT_ZERO,
     SCALED,
     TOO_LARGE,
     TOO_LARGE_FOR_HALF,
@@ -95,11 +96,13 @@ def _born(facts: Facts, nodes: list[int], spoilt: list[str]) -> FindingDraft:
     node = nodes[0]
     why, remedy = advice = _advice(facts, node)
     is_large = advice in (SCALED, TOO_LARGE_FOR_HALF) or remedy == TOO_LARGE.remedy
-    guard = None if is_large or advice is NAN_TAKEN else _guard(facts, node)
+    # 0 times infinity is NaN; what is infinite alone was taken.
+    is_zero_times = not is_large and any(info.nan for _, info in facts.sent(node))
+    guard = _guard(facts, node) if is_zero_times and advice is not NAN_TAKEN else None
     if guard is not None:
         why = (
-            f"{facts.words(guard)} does not take this branch, but backward still goes through it: "
-            f"it sends a gradient of 0, and 0 times an infinite derivative is NaN. {why}"
+            f"Where {facts.words(guard)} does not take this branch, backward still goes through "
+            f"it: it sends a gradient of 0, and 0 times an infinite derivative is NaN. {why}"
         )
         remedy = (
             "Make the operand harmless before the operation, not the result after it: "
@@ -161,11 +164,14 @@ def _overflows(facts: Facts, node: int) -> bool:
 
 
 def _is_pole(op: str, saved: Saved) -> bool:
-    """Whether the derivative is infinite at a number that the node saved: at 0; of a power at a
-    base of 0, unless two finite numbers are known whose product is too large."""
-    if op == "Pow" and (saved.slot != "self" or saved.overflow):
+    """Whether the derivative is infinite at a number that the node saved: at 0; of log1p at -1; of
+    a power at a base of 0, unless two finite numbers are known whose product is too large."""
+    slots = {"Pow": "self", "Xlogy": "other"}
+    if saved.slot != slots.get(op, saved.slot) or (op == "Pow" and saved.overflow):
         return False
-    return op in BACKWARD and saved.zeros > 0
+    if op == "Log1P":
+        return saved.minimum == -1
+    return op in BACKWARD and op not in NOT_AT_ZERO and saved.zeros > 0
 
 
 def _unseen(facts: Facts, spoilt: list[str]) -> FindingDraft:
@@ -175,7 +181,7 @@ def _unseen(facts: Facts, spoilt: list[str]) -> FindingDraft:
         location=facts.location(facts.backward.origin if facts.backward else None),
         evidence=f"{count(len(spoilt), 'leaf')} with such a gradient: {listed(spoilt)}",
         why="This call was looked at only briefly, and none of the operations that usually do it "
-        "is to blame: a gradient grew too large for its dtype.",
+        "did.",
         remedy=f"Run it again with `{option('thorough')}`, which looks at every operation.",
     )
 

@@ -97,7 +97,7 @@ def _born(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDra
     masked = " but for a mask of infinities" if is_masked else ""
     return facts.finding(
         "error",
-        f"{facts.words(node)} makes the first {what}; what goes into it is finite{masked}.",
+        f"{facts.words(node)} makes {what} of tensors that are finite{masked}.",
         node,
         evidence=(
             *_masked_rows(facts, forward, node, result),
@@ -136,8 +136,8 @@ def _hidden(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingD
         f"{facts.words(nodes[0])} overflows in float16, and nobody notices.",
         nodes[0],
         evidence=(*counts(forward, nodes), "the loss is finite all the same"),
-        why=f"{OF_HALF.why} What comes after turns infinity into a finite number, as 1/inf is 0: "
-        "the result says nothing of what went in, and no gradient gets past.",
+        why=f"{OF_HALF.why} What comes after leaves infinity out, or turns it into a finite "
+        "number, as 1/inf is 0: then the loss says nothing of what went in there.",
         remedy="Compute this part in float32 (`x.float()`) and cast the result back.",
         nodes=(),  # what goes wrong in backward there is worse
     )

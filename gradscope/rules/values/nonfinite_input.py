@@ -39,8 +39,8 @@ from gradscope.rules.questions.nonfinite import MOST, BackwardSources, ForwardSo
 from gradscope.rules.rule import Rule
 
 _WRITTEN = (
-    "If it was finite at first, an earlier update wrote this: a step with a NaN gradient, or a "
-    "learning rate under which it diverged.",
+    "If it was finite at first, it was written to since, as by a step with a NaN gradient, or with "
+    "a learning rate under which it diverged.",
     "Watch the earlier steps as well, and check how it is initialised.",
 )
 _TAKEN = (
@@ -59,9 +59,10 @@ class NonfiniteInput(Rule):
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         forward = facts.once(ForwardSources)
+        taken, names = forward.taken, {one.name for one in forward.taken}
         for leaf in list(dict.fromkeys(forward.leaves))[:MOST]:
-            yield _leaf(facts, leaf)
-        taken = forward.taken
+            if facts.leaf_names[leaf] not in names:
+                yield _leaf(facts, leaf)
         if not forward.roots:
             # The loss is finite, and backward met what the data held.
             taken = [one for node in facts.once(BackwardSources).born for one in forward.took(node)]

@@ -49,15 +49,14 @@ from gradscope.words import count, joined, listed
 _LARGEST = {"float16": "65,504", "bfloat16": "3.4e38", "float32": "3.4e38", "float64": "1.8e308"}
 
 _ROUNDED = (
-    "It divides by the root of a running mean of squared gradients, to which eps is added so that "
-    "this is never 0. In {dtype} eps is 0, and so are the squares of small gradients: 0/0 is NaN, "
-    "and anything else divided by 0 is infinite.",
+    "It divides by the root of squared gradients that it adds up or averages, to which eps is "
+    "added so that this is never 0. In {dtype} eps is 0, and so are the squares of small "
+    "gradients: 0/0 is NaN, and anything else divided by 0 is infinite.",
     "Keep the parameters in float32, and compute in half precision under `torch.autocast` with a "
     "GradScaler; or give an eps that {dtype} can hold, such as `eps=1e-4`.",
 )
 _OVERFLOWS = (
-    "The update, or what the optimizer computes on the way to it, is larger than {dtype} can hold "
-    "({largest}), or divides 0 by 0.",
+    "What the step computes is NaN, or larger than {dtype} can hold ({largest}).",
     "Lower the learning rate, clip the gradients (`torch.nn.utils.clip_grad_norm_`), and keep the "
     "parameters in float32.",
 )
