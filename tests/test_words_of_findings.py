@@ -515,7 +515,7 @@ LOOPS = {
         loop("loss = net(first(torch.ones(6, 3)).tanh()).mean()", DOWN, "array *= 0.9", width=8),
         "GS307", 5, ("so no step changes it",), ("never",)),
     "held beside others": Case(
-        loop(PASS, DOWN, held=", nn.Parameter(torch.ones(3))"), "GS301", 5, ("without a name",)),
+        loop(PASS, DOWN, held=", nn.Parameter(torch.ones(3))"), "GS301", 5, ("1 parameter of an",)),
     "a hook in a call seen briefly": Case(
         loop("y = net(torch.randn(6, 3)); y.register_hook(lambda grad: grad / float(n != 60))",
              "loss = y.square().mean()", DOWN),

@@ -74,15 +74,17 @@ def _never_used(facts: Facts) -> Iterable[FindingDraft]:
         is_gone = first.orphan and not is_some_used
         unknown = is_gone or (first.made is None and not first.in_module)
         if is_gone:
-            paths, learners = [""], [msgspec.structs.replace(one, name="") for one in learners]
+            learners = [msgspec.structs.replace(one, name="") for one in learners]
+        # What has no name is counted.
+        is_many = len(paths if learners[0].name else learners) > 1
         yield without_gradient(
             facts,
             paths,
             learners,
             order_of(first) if unknown else first.made,
             (
-                f"{'were' if len(paths) > 1 else 'was'} never used in the watched steps, so "
-                f"no gradient reaches {'them' if len(paths) > 1 else 'it'}.",
+                f"{'were' if is_many else 'was'} never used in the watched steps, so no gradient "
+                f"reaches {'them' if is_many else 'it'}.",
                 *(_OF_A_COPY if unknown else _FORGOTTEN),
             ),
             may_be_meant=any(_has_sibling(facts, path) for path in paths),

@@ -219,15 +219,16 @@ def without_gradient(
     """The finding about parameters that no cut explains, in these words: what, why and remedy."""
     first, names = learners[0], [learner.name for learner in learners if learner.name]
     path, (what, why, remedy) = listed(paths, 3), words
+    whose = " of an optimizer" if first.in_optimizer else " without a name"
     their = "They are" if len(paths) > 1 else "It is"
     held = f" {their} in the optimizer." if first.in_optimizer and names else ""
-    unnamed = "What an optimizer holds" if first.in_optimizer else "A parameter"
-    missing = f"{count(len(learners), 'parameter')} without a gradient"
+    many = count(len(learners), "parameter")
+    missing = f"{many} without a gradient"
     may_be_meant |= not first.in_optimizer or _is_spare_part(facts, first)
     return facts.finding(
         # A gradient that was asked for and is not there has made the program fail.
         "error" if first.wanted else "information" if may_be_meant else "warning",
-        f"{path if names else f'{unnamed} without a name'} {what}{held}",
+        f"{path if names else f'{many}{whose}'} {what}{held}",
         location=facts.location(origin),
         subject=path if names else "",
         evidence=(
