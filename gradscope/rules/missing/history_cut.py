@@ -17,7 +17,8 @@ Of `no_grad` and `set_grad_enabled(False)` the line is the one that switched gra
 `with`, or the call, also that of a decorated function; of `inference_mode` the first call that ran
 there. All that ran there is one finding. Where a function of torch does so by itself, as
 `dist.sample()` does and `rsample()` does not, that is named. A pass of which nothing comes into a
-graph, such as an evaluation, is no reason for a parameter that was also used with history.
+graph, such as an evaluation, is no reason for a parameter that was also used with history; nor is a
+number that is printed, or an accuracy, where another loss is learned from.
 
 A checkpoint with `use_reentrant=True` calls its function a second time in backward. Parameters
 that the first call used, and that get no gradient though backward comes to the checkpoint, had no

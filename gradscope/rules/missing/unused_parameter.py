@@ -128,7 +128,7 @@ def _dropped(facts: Facts) -> Iterable[FindingDraft]:
             f"{use} but no backward call comes back to {'them' if are == 'are' else 'it'}.",
             "As a rule the result is computed and then dropped: overwritten, returned and not "
             "read, or left out of the loss. Or its history ends where no call of torch tells of "
-            "it, as in what torch.jit has compiled, or in a copy by pickle.",
+            "it, as in what torch.jit has compiled, a copy by pickle, or a plain number.",
             f"Let the loss depend on it, or do not compute it.{inside}",
         )
         if is_derived:

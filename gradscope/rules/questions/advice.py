@@ -209,8 +209,8 @@ NAN_TAKEN = Advice(
     "put a harmless number in their place, `torch.where(good, x, 0)`.",
 )
 TOO_LARGE = Advice(
-    "Its local derivative for these inputs is not finite, or that times what arrives is beyond the "
-    "largest number of its dtype.",
+    "Its backward computes NaN or infinity of these inputs, as where its local derivative is not "
+    "finite, or that times what arrives is beyond the largest number of its dtype.",
     "Keep both nearer to 1 (normalise, scale the loss), or compute in a wider dtype.",
 )
 """Of what had saved nothing but ordinary numbers."""

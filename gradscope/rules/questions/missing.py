@@ -118,6 +118,7 @@ def _lost_inside(facts: Facts, learner: TrackedParameter) -> int | None:
 def _cut_of(facts: Facts, learner: TrackedParameter) -> Cut | None:
     """The cut that explains best why this leaf is not reached."""
     reached = {other.name for other in facts.seen.learners if other.reached}
+    learns = any(other.reached and other.in_optimizer for other in facts.seen.learners)
     candidates = [
         cut
         for cut in facts.seen.cuts
@@ -127,6 +128,7 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> Cut | None:
         and not _is_only_read(cut, learner, reached)
         # The results of torch.autograd.grad are meant for other things, too, and so are indices.
         and (cut.feeds_graph or not (cut.partial or cut.function == "grad"))
+        and not (learner.recorded and learns and _is_measured(cut))
     ]
     if not candidates:
         return None
@@ -146,6 +148,13 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> Cut | None:
             cut.function in _METRICS or cut.partial,
         ),
     )
+
+
+def _is_measured(cut: Cut) -> bool:
+    """Whether a call only measures, where another loss is learned from: a number that is printed,
+    an accuracy."""
+    is_metric = cut.scalar or cut.function in _METRICS
+    return is_metric and not (cut.feeds_graph or cut.summand)
 
 
 def _latest(cuts: list[Cut]) -> Cut:
@@ -247,6 +256,7 @@ def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingD
     names = [name or "a tensor without a name" for name in names]
     failed = failed_without_history(facts)
     why, remedy = why_and_remedy(cut)
+    met = "" if cut.feeds_graph or cut.inside else ", or was seen to meet its result"
     # One cause with all else that ran in it.
     its = "the inputs of what ran in this mode" if cut.reason == "inference_mode" else "its inputs"
     return facts.finding(
@@ -259,7 +269,7 @@ def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingD
             if cut.inside or cut.ungiven
             else f"{its} depend on {listed(names)}; "
             f"{'that' if cut.partial else 'its'} result depends on nothing",
-            *(["no watched backward call reached them"] if not failed else []),
+            *([f"no watched backward call reached them{met}"] if not failed else []),
         ),
         why=why,
         remedy=remedy,
