@@ -222,7 +222,7 @@ POLES = (
     "is not finite for these inputs",
     "divisor is 0",
     "at 0 is infinite",
-    "0 times an infinite",
+    "0 times a derivative",
 )
 NONE_SAVED = ("in the evidence", "keep the operand away")
 LARGEST = "largest number of its dtype, 3.4e+38"
@@ -453,6 +453,7 @@ FEW = {
         "GS102", "[0.0]", "torch.where(x >= 0, x.sqrt(), x).sum().backward()", "at 0", "take this"),
     "a pole beside 0": alone(
         "GS102", "[-1.0, 0]", "torch.where(x > -1, x.log1p(), x).sum().backward()", "log1p at -1"),
+    "a pole at 1": alone("GS102", "[1.0, 2]", "x.acosh().sum().backward()", "min=1 +", "±1"),
     "a result beside 0": alone(
         "GS102", "[-200.0, 88]", "x.exp().backward(x.new_tensor([1, 1e2]))", "largest", "is inf"),
     "one row of several": alone(

@@ -115,9 +115,9 @@ _NO_LINE = _RaiserWords(
 )
 _RETURNED = _RaiserWords(
     "Torch, given what the hook returned,",
-    "It cannot take the place of the gradient: the words above say why.",
-    "Return nothing from a hook that only looks, else a tensor of the same shape, dtype and "
-    "device; a module's hook returns a tuple, `(grad,)`.",
+    "It is not what such a hook may return: the words above say why.",
+    "Return nothing from a hook that only looks, or that runs after accumulation, else a tensor of "
+    "the same shape, dtype and device; a module's hook returns a tuple, `(grad,)`.",
 )
 _TWICE = _RaiserWords(
     "Backward through a gradient",

@@ -30,8 +30,8 @@ _INVERSE_ROOT = Advice(
 )
 _DIVISION = Advice(
     "A number divided by 0, or by one so small that the result overflows, is infinite; 0/0 is NaN.",
-    "Keep the divisor away from 0, `x / y.clamp(min=eps)`, by no less than what comes of it can "
-    "bear: by 1e-8 all is made 1e8 times as large.",
+    "Keep the divisor away from 0, `x / y.clamp(min=eps)` where y is never negative, by no less "
+    "than what comes of it can bear: by 1e-8 all is made 1e8 times as large.",
 )
 _SOFTMAX = Advice(
     "A softmax over a row that holds nothing but -inf, as every element is masked, or that holds "
@@ -134,13 +134,14 @@ _LOG_AT_ZERO = Advice(
 )
 _DIVISION_AT_ZERO = Advice(
     "The derivative is infinite where the divisor is 0, also where the forward result is not used.",
-    "Keep the divisor away from 0 before it goes in: `x / y.clamp(min=eps)`.",
+    "Keep the divisor away from 0 before it goes in: `x / y.clamp(min=eps)` where y is never "
+    "negative.",
 )
 
-_ENDS = ("Acos", "Asin", "Atanh", "Acosh", "Erfinv")
+_ENDS = ("Acos", "Asin", "Atanh", "Erfinv")
 _VECTORS = ("LinalgEigh", "LinalgSvd", "LinalgEig", "LinalgQr")
 _GROWING = ("Exp", "Expm1", "Exp2", "Sinh", "Cosh")
-AT_ENDS = (*_ENDS, *_VECTORS)
+AT_ENDS = (*_ENDS, *_VECTORS, "Acosh")
 NOT_AT_ZERO = (*AT_ENDS, *_GROWING)
 """Whose derivative is infinite elsewhere than at 0."""
 
@@ -149,6 +150,7 @@ BACKWARD: dict[str, Advice] = {
     "Pow": _at_zero(
         "a power with an exponent below 1 at 0", "`(x + eps) ** p`, or `x.clamp(min=eps) ** p`"
     ),
+    "Acosh": _at_zero("acosh at 1", "`torch.acosh(x.clamp(min=1 + eps))`"),
     "Log1P": _at_zero("log1p at -1", "`torch.log1p(x.clamp(min=-1 + eps))`"),
     **dict.fromkeys(("Log", "Log2", "Log10", "Xlogy"), _LOG_AT_ZERO),
     **dict.fromkeys(("Div", "Reciprocal", "Rsqrt"), _DIVISION_AT_ZERO),
@@ -156,8 +158,8 @@ BACKWARD: dict[str, Advice] = {
         _ENDS,
         Advice(
             "The derivative is infinite at the ends of the interval (±1), and large near them.",
-            "Clamp to the inside of the interval, `x.clamp(-1 + 1e-6, 1 - 1e-6)`; for angles "
-            "`torch.atan2` has no such ends.",
+            "Clamp to the inside of the interval, `x.clamp(-1 + 1e-6, 1 - 1e-6)`, in half precision "
+            "by 1e-2; for angles `torch.atan2` has no such ends.",
         ),
     ),
     **dict.fromkeys(
@@ -174,7 +176,7 @@ BACKWARD: dict[str, Advice] = {
         _GROWING,
         Advice(
             "Its result is infinite, and a gradient of 0 times infinity is NaN.",
-            "Clamp the exponent before it goes in: `torch.exp(x.clamp(max=80))`.",
+            "Clamp the exponent before it goes in: `torch.exp(x.clamp(max=80))`, in float16 to 10.",
         ),
     ),
 }
@@ -206,7 +208,7 @@ NAN_TAKEN = Advice(
     "It was computed from NaN, at which its local derivative is NaN, too: whatever arrives, also 0 "
     "for what is masked or left out behind it, NaN is sent on.",
     "Leave such elements out before this operation, not behind it: index with the mask first, or "
-    "put a harmless number in their place, `torch.where(good, x, 0)`.",
+    "put a harmless number in their place, `torch.where(good, x, 1)`.",
 )
 TOO_LARGE = Advice(
     "Its backward computes NaN or infinity of these inputs, as where its local derivative is not "

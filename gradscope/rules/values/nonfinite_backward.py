@@ -102,7 +102,8 @@ def _born(facts: Facts, nodes: list[int], spoilt: list[str]) -> FindingDraft:
     if guard is not None:
         why = (
             f"Where {facts.words(guard)} does not take this branch, backward still goes through "
-            f"it: it sends a gradient of 0, and 0 times an infinite derivative is NaN. {why}"
+            "it: it sends a gradient of 0, and 0 times a derivative that is not finite is NaN. "
+            f"{why}"
         )
         remedy = (
             "Make the operand harmless before the operation, not the result after it: "
