@@ -496,7 +496,7 @@ loss = F.cross_entropy(out, y) + out.pow(2).mean()
     ("text", "by", "said", "unsaid"),
     [
         (NET + "loss = F.cross_entropy(out, y) + out.detach().mean() + 0 * out.mean()", "term",
-         "0 * out.mean() reaches no parameter", ""),
+         "0 * out.mean() brings 0 to every parameter", ""),
         (NET + "loss = F.cross_entropy(out, y) + 1e-4 * out.mean()", "term",
          "F.cross_entropy(out, y) brings >99 % of what reaches 2, 0", ""),
         (NET + "loss = out.pow(2).mean() - 0.9 * (out + 1e-3).pow(2).mean()", "term",
@@ -504,7 +504,7 @@ loss = F.cross_entropy(out, y) + out.pow(2).mean()
         (NET + "loss = (out * torch.tensor([[40.0], [1], [1], [1], [1], [1]])).pow(2).sum()",
          "sample", "sample 0 brings", ""),
         (NET + "loss = (out * torch.tensor([[0.0], [1], [1], [1], [1], [1]])).pow(2).sum()",
-         "sample", "1 sample of 6 brings nothing", ""),
+         "sample", "1 sample of 6 brings 0", ""),
         (NET + "loss = out.pow(2).mean() + (out - out.detach()).abs().sqrt().mean()", "term",
          "(out - out.detach()).abs().sqrt().mean() brings NaN or infinity", ""),
         ("model = nn.BatchNorm1d(3)\nx = torch.randn(4, 3)\nout = model(nn.Linear(3, 3)(x))\n"
@@ -515,7 +515,7 @@ loss = F.cross_entropy(out, y) + out.pow(2).mean()
         (NORMED, "term --all", "0.bias", "oppose"),  # what arrives there is rounding
         (NET + "loss = (out * torch.tensor([0.0, 1, 1, 1, 1, 1])[:, None]).pow(2).sum()"
          " + 1e3 * model[0].weight.pow(2).sum()", "sample",
-         "1 sample of 6 brings nothing", "the rest brings"),
+         "1 sample of 6 brings 0", "the rest brings"),
         (NET + "loss, other = F.cross_entropy(out, y), out.mean()\n"
          "torch.autograd.backward([loss, other])", "term", "loss, other", "F.cross"),
     ],

@@ -127,7 +127,7 @@ def _outliers(names: Sequence[str], norms: Sequence[float]) -> Iterator[str]:
     silent = norms.count(0)
     if silent:
         verb = "brings" if silent == 1 else "bring"
-        yield f"{count(silent, 'sample')} of {len(norms):,} {verb} nothing"
+        yield f"{count(silent, 'sample')} of {len(norms):,} {verb} 0"
 
 
 def by_size(norm: float) -> float:
@@ -171,7 +171,8 @@ def _minor(names: Sequence[str], groups: Mapping[str, Combined], is_told: bool) 
         elif largest < MINOR:
             hardly.append(name)
     if nowhere:
-        yield f"{joined(nowhere)} {'reaches' if len(nowhere) == 1 else 'reach'} no parameter"
+        verb = "brings" if len(nowhere) == 1 else "bring"
+        yield f"{joined(nowhere)} {verb} 0 to every parameter"
     if hardly and not is_told:
         verb = "brings" if len(hardly) == 1 else "bring"
         yield f"{listed(hardly)} {verb} less than {percent(MINOR)} to every parameter"

@@ -158,8 +158,8 @@ BACKWARD: dict[str, Advice] = {
         _ENDS,
         Advice(
             "The derivative is infinite at the ends of the interval (±1), and large near them.",
-            "Clamp to the inside of the interval, `x.clamp(-1 + 1e-6, 1 - 1e-6)`, in half precision "
-            "by 1e-2; for angles `torch.atan2` has no such ends.",
+            "Clamp to the inside of the interval, `x.clamp(-1 + 1e-6, 1 - 1e-6)`, by 1e-2 in "
+            "half precision; for angles `torch.atan2` has no such ends.",
         ),
     ),
     **dict.fromkeys(
