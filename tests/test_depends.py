@@ -57,9 +57,9 @@ class Program:
 
 
 LATER = "out[:, {}] depends on x[:, {}] (‖g‖ "
-EVERY = "each out[{}] depends on every x[{}]; most of all at another index: out["
-CAUSAL = "each out[:, i] depends on no later x[:, j], only on x[:, i] and earlier ones"
-OWN = "each out[{0}] depends on x[{0}] alone"
+EVERY = "each out[{}] sends a gradient to every x[{}]; most of all at another index: out["
+CAUSAL = "each out[:, i] sends a gradient to no later x[:, j], only to x[:, i] and earlier ones"
+OWN = "each out[{0}] sends a gradient to x[{0}] alone"
 
 PROGRAMS = (
     Program("each row alone", "out = nn.Linear(6, 6)(x)", OWN.format("i"), "0"),
@@ -102,22 +102,23 @@ PROGRAMS = (
     Program(
         "a convolution with steps",
         "conv = nn.Conv1d(6, 2, 2, stride=2)\nout = conv(x.transpose(1, 2)[..., :5])",
-        "each out[:, :, i] depends on at most 2 x[:, j] of 6: out[:, :, 0] on x[:, 0:2], "
-        "out[:, :, 1] on x[:, 2:4]",
+        "each out[:, :, i] sends a gradient to at most 2 x[:, j] of 6: out[:, :, 0] to x[:, 0:2], "
+        "out[:, :, 1] to x[:, 2:4]",
         "2,1",
         more="no gradient comes to x[:, 4:6]; to each other x[:, j] a gradient does",
     ),
+    Program("what is detached", "out = x * 2 + x.detach().flip(0)", OWN.format("i"), "0"),
     Program(
         "some of many",
         "out = (x[0] * 2).flatten()[:5]",
-        "each out[i] depends on at most 1 x[j] of 4, such as out[0] on x[0], out[1] on x[0], "
-        "out[2] on x[0] no gradient",
+        "each out[i] sends a gradient to at most 1 x[j] of 4, such as out[0] to x[0], out[1] to "
+        "x[0], out[2] to x[0] no gradient",
         "0",
     ),
     Program(
         "earlier ones alone",
         "out = torch.cat([torch.zeros(4, 1, 6), x[:, :5].cumsum(1)], 1)  # mixed",
-        "each other out[:, i] depends on no later x[:, j], only on earlier ones",
+        "each other out[:, i] sends a gradient to no later x[:, j], only to earlier ones",
         crossing="Cat",
         exact=False,
         more="no gradient comes to x from out[:, 0]",
@@ -128,7 +129,7 @@ PROGRAMS = (
         LATER.format(0, 1),
         crossing="Cat",
         exact=False,
-        more="none depends on an earlier one",
+        more="none sends one to an earlier one",
     ),
     Program("equal weights would cancel", "out = torch.softmax(x, 2)", OWN.format(":, i")),
     Program(
@@ -225,11 +226,11 @@ loss = (out * ~padding[:, :, None]).pow(2).mean()
 def test_what_is_padded_is_told_by_what_arrives(session: Session) -> None:
     told = text_of(session.look(PADDED, "--on", "emb", "--axis", "1", command="depends"))
     assert "does loss [] depend on emb [4,6,6]? · axis 1" in told
-    assert "loss depends on 4 of 6 emb[:, j]" in told
+    assert "loss sends a gradient to 4 of 6 emb[:, j]" in told
     assert "no gradient comes to emb[:, 4:6]; to each other emb[:, j] a gradient does" in told
     text = PADDED.replace("padding[:, None, :]", "padding[:, None, :] & False")
     told = text_of(session.look(text, "--on", "emb", "--axis", "1", command="depends"))
-    assert "loss depends on every emb[:, j]" in told
+    assert "loss sends a gradient to every emb[:, j]" in told
 
 
 @pytest.mark.parametrize(
@@ -266,7 +267,7 @@ def test_the_axes_are_said(
             "",
             ("--of", "loss", "--on", "h", "--axis", "1,2"),
             "",
-            "loss depends on every h[:, :, j]",
+            "loss sends a gradient to every h[:, :, j]",
         ),
         ("", ("--of", "h", "--on", "s"), "s is one number, without an axis", "that has one"),
         (
@@ -316,7 +317,7 @@ def test_what_cannot_be_measured_is_refused(
     done = session.told(source + "t = h\n" + text + loss, "depends", *arguments)
     if not what:
         assert done.status == 0
-        assert (hint or "each h[:, :, i] depends on n.bias[i] alone") in done.out
+        assert (hint or "each h[:, :, i] sends a gradient to n.bias[i] alone") in done.out
         return
     assert done.status == 2
     assert what in done.err
@@ -336,7 +337,7 @@ def test_rows_that_are_not_finite_are_told_for_themselves(session: Session) -> N
     report = session.look(text, "--of", "out", "--on", "x", command="depends")
     told = text_of(report)
     assert "NaN or infinity comes to x[2] from out[0:4]" in told  # 0 times NaN, too
-    assert "where it is finite, each out[i] depends on x[i] alone" in told
+    assert "where it is finite, each out[i] sends a gradient to x[i] alone" in told
     assert "1 ··██✖✖··" in told
     assert "1 ..##!!.." in text_of(report, unicode=False)
 
@@ -353,7 +354,7 @@ def test_a_backward_that_is_not_linear_is_not_called_rounding(session: Session) 
     limited = function("Limited", "x * 1", "grad.clamp(-0.01, 0.01)")
     text = f"{START}{limited}out = Limited.apply(x)\nloss = out.sum()\n"
     report = session.look(text, "--of", "out", "--on", "x", command="depends")
-    assert "each out[i] depends on x[i] alone" in text_of(report)
+    assert "each out[i] sends a gradient to x[i] alone" in text_of(report)
 
 
 def test_many_indices_are_sampled_and_that_is_said(session: Session) -> None:
@@ -365,7 +366,7 @@ def test_many_indices_are_sampled_and_that_is_said(session: Session) -> None:
     assert (found.rows[0], found.rows[-1], len(found.norms[0])) == (0, 299, 300)
     told = text_of(report)
     assert "asked at 64 of 300 indices, evenly spread" in told
-    assert "each out[i] that was asked depends on no later long[j]" in told
+    assert "each out[i] that was asked sends a gradient to no later long[j]" in told
     assert "a cell is the largest of up to 5 indices" in told
     assert "32 of 64 rows: --all" in told
     assert text_of(report, width=40).count("█") > 100  # it fits there, too

@@ -195,7 +195,7 @@ def test_a_graph_is_drawn_as_a_report_is(outputs: dict[str, list[Any]]) -> None:
         ("explain", "Step by step: upstream × local derivative"),
         ("memory", "of activations kept for backward"),
         ("check", "2 calls: 2 right · whole program: 1 right"),
-        ("depends", "depends on no later w[j], only on w[i] and earlier ones"),
+        ("depends", "to no later w[j], only to w[i] and earlier ones"),
         ("help", "Usage: %%gradscope doctor [OPTIONS]"),
     ],
 )

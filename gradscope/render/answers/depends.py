@@ -72,7 +72,7 @@ class _DependsWriter(GraphAnswer):
             yield f"{none} comes to {on.name} from {_some(of, silent)}"
         if pattern.pairs:
             asked = " that was asked" if len(found.rows) < of.size else ""
-            each = f"each {'other ' if silent else ''}{of.at('i')}{asked} depends on"
+            each = f"each {'other ' if silent else ''}{of.at('i')}{asked} sends a gradient to"
             each = f"where it is finite, {each}" if pattern.bad else each
             yield self._order(each) if pattern.is_square else self._reach(each, known)
         reached = {column for columns in known.values() for column in columns}
@@ -100,10 +100,10 @@ class _DependsWriter(GraphAnswer):
         if of.axis is None:
             number = len(known[0])
             every = f"{number:,} of {on.size:,}" if number < on.size else "every"
-            return f"{of.name} depends on {every} {on.at('j')}"
+            return f"{of.name} sends a gradient to {every} {on.at('j')}"
         if len(self.pattern.pairs) == sum(map(len, self.found.norms)):
             return f"{each} every {on.at('j')}"
-        some = [f"{of.at(row)} on {_some(on, known[row])}" for row in known if known[row]]
+        some = [f"{of.at(row)} to {_some(on, known[row])}" for row in known if known[row]]
         such = ", such as" if some[3:] else ":"
         most = max(map(len, known.values()))
         return f"{each} at most {most:,} {on.at('j')} of {on.size:,}{such} {', '.join(some[:3])}"
@@ -115,7 +115,7 @@ class _DependsWriter(GraphAnswer):
             return f"{each} {on.at('i')} alone"
         if not pattern.later:
             own = f"{on.at('i')} and " if len(pattern.pairs) > len(pattern.earlier) else ""
-            return f"{each} no later {on.at('j')}, only on {own}earlier ones"
+            return f"{each} no later {on.at('j')}, only to {own}earlier ones"
         if len(pattern.pairs) == sum(map(len, self.found.norms)):
             told = self._told(max(pattern.later + pattern.earlier))
             return f"{each} every {on.at('j')}; most of all at another index: {told}"
@@ -124,7 +124,7 @@ class _DependsWriter(GraphAnswer):
         first = min(pattern.later, key=lambda pair: pair[1:])
         largest = max(pattern.later)
         most = "" if largest == first else f"; most of all {self._told(largest)}"
-        none = "" if pattern.earlier else "; none depends on an earlier one"
+        none = "" if pattern.earlier else "; none sends one to an earlier one"
         of_all = f"{rows:,} of {len(self.found.rows):,} do, up to {farthest:,} later"
         return f"{self._told(first)}, a later one, as {of_all}{most}{none}"
 
