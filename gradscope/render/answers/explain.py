@@ -24,7 +24,7 @@ from gradscope.render.answers.explained import (
     symbol,
     total,
 )
-from gradscope.render.answers.explained_step import StepWriter, as_table
+from gradscope.render.answers.explained_step import StepWriter, as_table, multiplied
 from gradscope.render.drawing.scale import BAD_INK
 from gradscope.render.drawing.verdict import alarm
 from gradscope.render.options import Options
@@ -419,7 +419,8 @@ class PathsWriter:
         return found
 
     def _product(self, path: Path) -> str:
-        """The gradient given times the derivative of every step, where all are known."""
+        """The gradient given times the derivative of every step, where all are known, and that is
+        what came: a backward of the program need not be linear."""
         explained = self.explained
         root = explained.graph.roots[path.root]
         if explained.backward is None or not path.edges:
@@ -429,7 +430,18 @@ class PathsWriter:
         along = [explained.locals.get(one) for one in zip(path.edges, outputs, strict=False)]
         known = [one for one in along if one is not None]
         shape = explained.shape(root.node, root.output)
-        return explained.product(seed, shape, known) if len(known) == len(along) else ""
+        if len(known) < len(along):
+            return ""
+        row, brought = [*map(float, seed.values or ())], path.contribution.values
+        for local in known:
+            # A gradient that was not yet reduced to its tensor's shape has more numbers.
+            if len(row) != (len(local.values) if local.diagonal else local.shape[0]):
+                row = []
+                break
+            row = multiplied(tuple(row), local)
+        if row and brought and not agree(row, brought, explained.precision):
+            return ""
+        return explained.product(seed, shape, known)
 
     # ------------------------------------------------------------------ .grad
 
