@@ -145,7 +145,7 @@ loss.backward()
     (found,) = session.look(program, "-q", command="doctor").findings
     # What the sums are of was not read.
     assert found.evidence[0] == "Sum: 1 NaN of 8 elements, float32, in element 4 of 8"
-    assert found.message.startswith("`torch.sqrt(row * w).sum()` makes NaN of")
+    assert found.message.startswith("`torch.sqrt(row * w).sum()` makes NaN; the")
 
 
 @pytest.mark.parametrize("dtype", ["half", "bfloat16", "float"])

@@ -273,9 +273,9 @@ padded, later = torch.zeros(3, 5, dtype=torch.bool), torch.ones(5, 5, dtype=torc
 out = {out}
 out.sum().backward()
 """
-UNSEEN_PLACE = ("was not seen", "tensors that are finite.")
+UNSEEN_PLACE = ("was not seen", "given are finite.")
 GIVEN = "att(x, x, x, key_padding_mask=padded, attn_mask=later)[0]"
-NAN = "makes NaN of tensors that are finite but for a mask of infinities"
+NAN = "makes NaN; the tensors that it is given are finite but for a mask of infinities"
 MASKS = {
     "all of a sample": Case(
         MASKED.format(masks="padded[2] = True", out="att(x, x, x, key_padding_mask=padded)[0]"),
@@ -438,7 +438,7 @@ def alone(rule: str, x: str, line: str, says: str = "", never: str = "None", at:
 
 FEW = {
     "infinity in the call": alone(
-        "GS101", "[1.0]", "(x * float('inf')).sum().backward()", "of tensors that", "goes into"),
+        "GS101", "[1.0]", "(x * float('inf')).sum().backward()", "it is given", "goes into"),
     "a leaf that was read": alone(
         "GS101", "[1.0]", "(x.clamp(min=float('nan')) * 2).sum().backward()", "may be NaN itself"),
     "a leaf behind what passes it on": alone(

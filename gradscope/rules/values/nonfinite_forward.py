@@ -97,7 +97,7 @@ def _born(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDra
     masked = " but for a mask of infinities" if is_masked else ""
     return facts.finding(
         "error",
-        f"{facts.words(node)} makes {what} of tensors that are finite{masked}.",
+        f"{facts.words(node)} makes {what}; the tensors that it is given are finite{masked}.",
         node,
         evidence=(
             *_masked_rows(facts, forward, node, result),
