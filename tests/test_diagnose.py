@@ -806,7 +806,7 @@ def after_a_step(rule: str) -> Report:
     )
 
 
-def failed_rank(rank: int, calls: int, error: str = "RuntimeError: closed") -> OneRank:
+def failed_rank(rank: int, calls: int, error: str = "Connection closed by peer") -> OneRank:
     """A rank whose program failed in one of its backward calls."""
     return OneRank(rank, calls=calls, error=error)
 
@@ -993,6 +993,7 @@ RANKS: dict[str, tuple[Report, str]] = {
         with_ranks(plain(), each=(OneRank(0, calls=4), failed_rank(1, 3))),
         "",
     ),
+    "of itself": (with_ranks(plain(), each=(failed_rank(0, 4, "E"), OneRank(1, calls=3))), ""),
     "other numbers of calls, and all is well": (
         with_ranks(plain(), each=(OneRank(0, calls=4), OneRank(1, calls=3))),
         "",

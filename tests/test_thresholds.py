@@ -357,7 +357,7 @@ def on_ranks(count: int) -> Report:
 
 def in_vain(count: int) -> Report:
     """So many ranks, of which one makes fewer backward calls than the others, which fail."""
-    others = (OneRank(rank, calls=3, error="closed") for rank in range(1, count))
+    others = (OneRank(rank, calls=3, error="NCCL") for rank in range(1, count))
     return with_ranks(plain(), each=[OneRank(0, calls=2), *others])
 
 

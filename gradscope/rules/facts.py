@@ -31,6 +31,11 @@ _CONNECTIONS = ("Connection closed by peer", "Connection reset by peer", "gloo/"
 """Words of the errors that are raised where another process does not answer any more."""
 
 
+def tells_of_a_lost_rank(message: str) -> bool:
+    """Whether an error says that a process that was waited for has ended."""
+    return any(one in message for one in _CONNECTIONS)
+
+
 class FindingDraft(Finding, frozen=True, kw_only=True):
     """A finding as a rule makes it: without the rule's code and name, and with what another finding
     must have in common with it for one to make the other superfluous.
@@ -109,7 +114,7 @@ class Facts:
     def has_lost_a_rank(self) -> bool:
         """Whether the program failed because a process that it waited for has ended."""
         failure = self.seen.failure
-        return failure is not None and any(one in failure.message for one in _CONNECTIONS)
+        return failure is not None and tells_of_a_lost_rank(failure.message)
 
     @property
     def loss(self) -> Number | None:

@@ -85,7 +85,7 @@ def _between(facts: Facts, step: Step) -> Iterable[str]:
     if backward and step.in_closure:
         yield f"backward is called inside of the step, at {backward}"
     if zeroed := facts.at(facts.seen.zeroed):
-        where = "outside of it" if step.in_closure else "and these gradients stayed what they were"
+        where = "outside of it" if step.in_closure else "and zeroed none of these between the two"
         yield f"zero_grad is called{zeroed}, {where}"
 
 

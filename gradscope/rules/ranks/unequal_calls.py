@@ -4,7 +4,8 @@ Ranks make different numbers of backward calls, and one waits for another that n
 
 ## How it is recognised
 
-A rank has failed, and another one that did not fail before it has made fewer backward calls.
+A rank has failed as a connection was closed, and another one that did not fail before it has made
+fewer backward calls.
 Ranks that train in `model.join()` make different numbers of calls and do not fail.
 
 ## A program that has it, healed
@@ -40,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import attrgetter
 
-from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.facts import Facts, FindingDraft, tells_of_a_lost_rank
 from gradscope.rules.questions.optimizers import MOST_RANKS
 from gradscope.rules.rule import Rule
 from gradscope.words import count
@@ -53,7 +54,7 @@ class UnequalCalls(Rule):
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         told = facts.report.ranks.told if facts.report.ranks else []
-        if not any(one.error for one in told):
+        if not any(tells_of_a_lost_rank(one.error) for one in told):
             return
         least, most = min(told, key=attrgetter("calls")), max(told, key=attrgetter("calls"))
         # One that has failed has made fewer calls for that.
@@ -66,7 +67,7 @@ class UnequalCalls(Rule):
             f"{most.calls:,}.",
             location=facts.location(facts.backward.origin) if facts.backward else None,
             evidence=calls[:MOST_RANKS],
-            why="In every backward call the ranks wait for one another. The one that makes more "
+            why="Ranks that average their gradients wait for one another. The one that makes more "
             "calls waits for ever, or until it is told that the connection is closed.",
             remedy="Give every rank the same number of batches (`DistributedSampler`, "
             "`drop_last=True`), or train in `model.join()`.",
