@@ -435,7 +435,7 @@ def test_the_verdict_stands_above_all(line: str, told: str, format: str, session
     # The operation is marked where it stands.
     for sign, name, does in (
         ("▲", "Sigmoid", "falls to 3.576e-7"),
-        ("△", "Log", "grows ×791 to 1118"),
+        ("△", "Log", "grows ×791, to 1118"),
     ):
         marks = {"tree": f"{sign} ○ {name} {does}", "code": f"{sign} {does}"}
         assert (marks.get(format, f"{sign} {does}") in text) == (f" at {name} of" in told)
@@ -467,7 +467,7 @@ def test_of_a_bias_that_gets_only_rounding_it_is_said_that_its_sum_cancels(
     sizes: list[float] = []
     hook = "net[1].register_full_backward_hook(lambda *given: keep(float(given[1][0].norm())))"
     exec(program.replace("net(torch", f"{hook}\nnet(torch"), {"keep": sizes.append})
-    words = r"at the other up to (\S+) arrives and cancels: 0.bias"
+    words = r"the other gets at most \S+ as up to (\S+) arrives and cancels: 0.bias"
     assert float(*re.findall(words, told)) == pytest.approx(sizes[0], rel=1e-3)
     # Where a hook makes it small nothing cancels.
     small = "net[0].bias.register_hook(lambda gradient: gradient * 1e-9)\nnet(torch"

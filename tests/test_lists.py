@@ -308,7 +308,7 @@ def test_the_names_of_torch(session: Session) -> None:
         (y * w).sum().backward()
         """
     )
-    chosen = ("program.py", "--names", "torch", "--saved", "--format")
+    chosen = ("program.py", "--names", "torch", "--width", "110", "--saved", "--format")
     tree = session.cli("backward", *chosen, "tree").out
     assert "[0], [1] …: which entry of next_functions of the node above" in tree
     for words in ("◇ SumBackward0", "○ [0] MulBackward0", "▫ _saved_self", "▸ [0] MulBackward0"):
@@ -317,7 +317,7 @@ def test_the_names_of_torch(session: Session) -> None:
     rows = [line.split() for line in tree.splitlines()]
     assert any(row[1:4] == ["[1]", "w", "AccumulateGrad"] for row in rows)
     assert "AccumulateGrad leaf [3]" in session.cli("backward", *chosen, "dot").out
-    assert "#0 SumBackward0" in session.cli("explain", *chosen[:3]).out
+    assert "#0 SumBackward0" in session.cli("explain", *chosen[:5]).out
     assert "Backward0" not in session.cli("backward", "program.py").out
 
 

@@ -149,7 +149,7 @@ export class Code {
     const { births, marks } = model.troubles;
     const found = new Map();
     const note = (place, ...what) => found.get(place)?.some(([, words]) => words === what[1]) || append(found, place, what);
-    for (const node of births) note(this._place(node), "error", marks.find(([one]) => one === node)?.[2] ?? "first NaN or Inf");
+    for (const node of births) note(this._place(node), "error", "first NaN or Inf");
     for (const [, severity, words, origin] of marks) if (origin >= 0) note(placeOf(model.place(origin)), severity, words);
     for (const { place, leaves } of lines) {
       const words = ofLeaves(marks.filter(([node, , , , , leaf, silent]) => leaf && !silent?.includes(place) && leaves.includes(model.leafOf.get(node))));

@@ -1,8 +1,7 @@
 // What is drawn and what part of it is in sight.  Which groups are open, and what is selected, viewer.js decides.
 import { Camera } from "./camera.js";
 import { extent } from "./curve.js";
-import { pause } from "./element.js";
-import { harmless } from "./format.js";
+import { pause, span } from "./element.js";
 import { Layouts, flatten } from "./layout.js";
 import { Model } from "./model.js";
 import { Gradients, Overlay } from "./overlay.js";
@@ -16,6 +15,7 @@ import { inShort, ofBar, told } from "./words.js";
 /** A canvas may be small or not be there yet; what is open at first does not hang on that. */
 const SMALLEST = { width: 700, height: 800 };
 /** Milliseconds without moving after which the address is written. */
+const SEVERITY = { "✖": "error", "▲": "warning", "△": "information" };
 const STILL = 300;
 
 export class Drawing {
@@ -72,7 +72,8 @@ export class Drawing {
     this.code.show();
     // It is on the rank that is shown first.
     const isItsRank = this.model.rank === (this.model.ranks?.shown ?? null);
-    this.verdict.textContent = harmless((isItsRank && this.model.data.calls[this.call]?.[5]) || "");
+    const said = (isItsRank && this.model.data.calls[this.call]?.[5]) || "";
+    this.verdict.replaceChildren(...(said.match(/.+\n?/g) ?? []).map((line) => span(SEVERITY[line[0]] ?? "", line)));
     this.showTroubles();
   }
 

@@ -175,7 +175,9 @@ class Cells:
     def _told_of(self, item: Item) -> int:
         """The cells that what is marked at an item needs."""
         spot = self._spot(item)
-        return cells(spot.words) + TIMES * (item.kind == "repeat") if spot else 0
+        # Its last number goes before the bars do.
+        words = re.split(r", (?:to )?(?=\d)", spot.words)[0] if spot else ""
+        return cells(words) + TIMES * (item.kind == "repeat") if words else 0
 
     def _spot(self, item: Item) -> Spot | None:
         """What is marked at an item; looked for once, for columns are made by it as well."""
@@ -429,7 +431,7 @@ class Cells:
         """Which rounds stand at both ends of a strip below a title that does not say it, where
         these have names and it has room."""
         first, last = (self.glyphs.text(short(note.rounds[end].name)) for end in (0, -1))
-        if not title or "." not in first or first in title:
+        if not title or first.startswith("round ") or first in title:
             return "", ""
         fewest = min(len(note.rounds), MOST_CELLS) + cells(f"{first}  {last}")
         return (f"{first} ", f" {last}") if fewest <= room else ("", "")

@@ -196,6 +196,10 @@ class Labels:
         marks = scene.options.overlay.nodes if scene.options.overlay else {}
 
         def apart(place: int) -> float:
+            # Of what several edges lead to none of them says how far the sums are apart.
+            if item.kind != "leaf":
+                norms = [float(one.norm or 0) for one in rounds[place]]
+                return (max(norms) - min(norms)) / (max(norms) or 1.0)
             return max((marks[node].weight for node in nodes[place] if node in marks), default=0.0)
 
         furthest = max(range(len(rounds)), key=apart)
@@ -496,9 +500,10 @@ class Labels:
         words = (f"× {factor} = " if factor else "") + self.gradient(info, tensor) + bundled
         if (most := scene.gradients.largest_of(link)) is not None:
             words = f"‖g‖ {numbers.number(float(most.norm or 0))} · largest of {edges:,} edges"
-        words = " · ".join(filter(None, (scene.turns(link), words + scene.of_round(link))))
+        words += scene.of_round(link)
         if words == self.norm(info) and self._is_told_by_box(target, [info]):
             words = ""
+        words = " · ".join(filter(None, (scene.turns(link) if words else "", words)))
         if info.state == "non-finite":
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
         return words, {"style": "dashed"} if info.state != "finite" else self._pen(info)
@@ -515,10 +520,10 @@ class Labels:
         """The same for an arrow that stands for one in every round."""
         gradients = self.scene.gradients
         infos = gradients.link_by_rounds(link) if gradients else []
-        words = " · ".join(filter(None, (self.scene.turns(link), _sizes(infos)))) + bundled
-        target = self.scene.view.items[link.target]
-        if words == _sizes(infos) and self._is_told_by_box(target, infos):
+        words, target = _sizes(infos) + bundled, self.scene.view.items[link.target]
+        if not bundled and self._is_told_by_box(target, infos):
             words = ""
+        words = " · ".join(filter(None, (self.scene.turns(link) if words else "", words)))
         if any(info.state == "non-finite" for info in infos):
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
         pen = self._pen(middle(infos))

@@ -284,7 +284,7 @@ def grown(rounds: Sequence[Round], leaving: Callable[[], GradientInfo | None]) -
     came, left = numbers.number(sizes[at]), numbers.number(sizes[behind])
     # What goes on is no number of the round that the words stand at.
     words = f"{change} since {short(first)}" if "." in first and at < place else change
-    words += f"{' to ' if grows else ', '}{left}" if behind > place else ""
+    words += f", {'to ' if grows else ''}{left}" if behind > place else ""
     after = f": {came} arrives, {left} goes on" if behind > place else f", {came} to {left}"
     # To explode is as bad as to vanish.
     severity: Severity = "warning" if grows and ratio * VANISHED >= 1 else "information"

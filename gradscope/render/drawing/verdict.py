@@ -199,7 +199,8 @@ class Marks:
         if item.template is None or spot.is_round or spot.leaf:
             return spot
         where = short(self._scene.rounds(item)[item.round_of()[spot.node]].name)
-        return spot._replace(words=f"{spot.words} in {where}")
+        what, comma, more = spot.words.partition(", ")
+        return spot._replace(words=f"{what} in {where}{comma}{more}")
 
     def of_leaves(self, nodes: Collection[int], told: int = 1, place: str = "") -> Spot | None:
         """What is said of the leaves among these nodes, as one: by the name that all have in their
@@ -310,8 +311,9 @@ def _sizes(scene: Scene, is_some: bool) -> Iterator[Told]:
     if summed:
         # As a bias of keys, which a softmax takes away: nothing is wrong with it.
         who = _together([leaf for _, leaf in known[:few]], [leaf for _, leaf in known[few:]])
-        many = f" {few:,}" if few > 1 else ""
-        words += f"; at the other{many} up to {number(summed)} arrives and cancels: {who}"
+        many = f" {few:,} get" if few > 1 else " gets"
+        words += f"; the other{many} at most {number(known[few - 1][0])}, as up to "
+        words += f"{number(summed)} arrives and cancels: {who}"
     given = _given(scene)
     sizes = [known[few if summed else 0][0], known[-1][0], 1.0, *given]
     # What is said of one of several calls says nothing of the others.

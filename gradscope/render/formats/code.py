@@ -76,7 +76,7 @@ class Quantities:
         else:
             # Where terms are asked for, they are what stays.
             norm = Column("‖g‖", right=True, drop=5 if self.terms else 0)
-            yield Quantity([norm, Column("", drop=3), Column("loss →", drop=2)], self._sizes)
+            yield Quantity([norm, Column("", drop=3), Column("loss → leaf", drop=2)], self._sizes)
         if self.terms is not None:
             yield Quantity(self.terms.columns(), self._shares)
         yield Quantity([Column("", drop=1, narrowest=12, comfort=22)], self._meetings)
