@@ -170,7 +170,7 @@ class _Drawing:
 
     def source(self) -> str:
         """All of it."""
-        templates = [*enumerate(self.scene.view.templates)]
+        templates = list(enumerate(self.scene.view.templates))
         for number, template in templates:
             self._draw_template(number, template)
         for item in self.scene.view.items:
@@ -180,11 +180,13 @@ class _Drawing:
             self.graph.edge(str(upper), str(lower), style="invis")
         for root in range(len(self.scene.view.roots)):
             self._draw_seed(root)
-        self.above = "seed0" if self.scene.gradients else self._node(self.scene.view.roots[0])
         for index, link in enumerate(self.scene.view.links):
             self._draw_link(index, link)
+        above = "seed0"
+        if templates and not (self.scene.gradients and self.scene.view.roots):
+            above = self._node(next(iter(self.scene.view.roots), 0))
         for number, template in templates:
-            self._draw_frame(number, template)
+            above = self._draw_frame(number, template, above)
         for index in self.across:
             link = self.scene.view.links[index]
             with self.graph.subgraph() as row:
@@ -201,9 +203,14 @@ class _Drawing:
         label, tip = self.labels.frame(template), _plain(template.title)
         self.graph.node(f"whole{number}", label=label, shape="box", tooltip=tip, **style)
 
-    def _draw_frame(self, number: int, template: Item) -> None:
-        """A frame around what is in each round, beside the way: it would make a picture as high as
-        both together.  Below it stands where each arrow leads that leaves it."""
+    def _draw_frame(self, number: int, template: Item, above: str) -> str:
+        """A frame around what is in each round, beside the way: in it a picture would be as high as
+        both together.  In it stands where each arrow leads that leaves it.  The first frame is at
+        the right of what is on top, each other below the last node of the one before, ``above``.
+
+        Returns:
+            The last node of this one.
+        """
         items = [item for item in self.scene.view.items if item.template == number]
         ids = {item.id for item in items}
         head = f"head{number}"
@@ -228,14 +235,13 @@ class _Drawing:
                     words = ONWARDS[self.scene.options.direction][1]
                     last.node(f"next{number}", label=words, tooltip=" ", **EXIT)
         self.graph.edge(head, str(items[0].id), tooltip=" ", weight=STRAIGHT)
-        # The first frame stands at the right of what is on top, each other below the one before.
         beside = {} if number else {"minlen": "0", "weight": "0"}
-        self.graph.edge(self.above, head, style="invis", **beside)
-        self.above = str(items[-1].id)
+        self.graph.edge(above, head, style="invis", **beside)
         for link in onwards:
             self.graph.edge(
                 str(link.source), f"next{number}", **self._words(*self.labels.flow(link))
             )
+        return str(items[-1].id)
 
     def _name_of(self, item: int) -> str:
         """What an item is called, in short, or what is drawn once and holds it."""
