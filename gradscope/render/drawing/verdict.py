@@ -309,7 +309,7 @@ def _sizes(scene: Scene, is_some: bool) -> Iterator[Told]:
     ends = (f"{number(norm)} ({visible(leaf.name)})" for norm, leaf in (known[few], known[-1]))
     words = f"{which} leaves get ‖g‖ {' to '.join(ends)}"
     if summed:
-        # As a bias of keys, which a softmax takes away: nothing is wrong with it.
+        # As a bias of keys, which a softmax takes away: nothing need be wrong with it.
         who = _together([leaf for _, leaf in known[:few]], [leaf for _, leaf in known[few:]])
         many = f" {few:,} get" if few > 1 else " gets"
         words += f"; the other{many} at most {number(known[few - 1][0])}, as up to "
@@ -317,7 +317,9 @@ def _sizes(scene: Scene, is_some: bool) -> Iterator[Told]:
     given = _given(scene)
     sizes = [known[few if summed else 0][0], known[-1][0], 1.0, *given]
     # What is said of one of several calls says nothing of the others.
-    is_fine = bool(given) and not (scene.each or is_some) and min(sizes) > VANISHED * max(sizes)
+    is_fine = (
+        bool(given) and not (scene.each or is_some or summed) and min(sizes) > VANISHED * max(sizes)
+    )
     yield Told(words, is_fine=is_fine)
 
 

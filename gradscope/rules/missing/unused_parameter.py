@@ -45,6 +45,7 @@ from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.missing import (
     failed_without_history,
     find_missing,
+    is_measured,
     without_gradient,
 )
 from gradscope.rules.questions.optimizers import (
@@ -124,11 +125,17 @@ def _dropped(facts: Facts) -> Iterable[FindingDraft]:
         is_derived = all(one.derived for one in learners)
         node = missing.inside.get(first.name)
         inside = "" if node is None else f" {facts.way_inside(node)}"
+        measured = next(
+            (cut for cut in facts.seen.cuts if first.name in cut.leaves and is_measured(cut)), None
+        )
+        place = None if measured is None else facts.location(measured.origin)
+        number = f": `{measured.function}` at {place} makes one of it" if measured and place else ""
         words = (
             f"{use} but no backward call comes back to {'them' if are == 'are' else 'it'}.",
             "As a rule the result is computed and then dropped: overwritten, returned and not "
             "read, or left out of the loss. Or its history ends where no call of torch tells of "
-            "it, as in what torch.jit has compiled, a copy by pickle, or a plain number.",
+            "it, as in what torch.jit has compiled, a copy by pickle, or in what is computed with "
+            f"a plain number{number}.",
             f"Let the loss depend on it, or do not compute it.{inside}",
         )
         if is_derived:

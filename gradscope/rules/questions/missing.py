@@ -128,7 +128,7 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> Cut | None:
         and not _is_only_read(cut, learner, reached)
         # The results of torch.autograd.grad are meant for other things, too, and so are indices.
         and (cut.feeds_graph or not (cut.partial or cut.function == "grad"))
-        and not (learner.recorded and learns and _is_measured(cut))
+        and not (learner.recorded and learns and is_measured(cut))
     ]
     if not candidates:
         return None
@@ -150,7 +150,7 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> Cut | None:
     )
 
 
-def _is_measured(cut: Cut) -> bool:
+def is_measured(cut: Cut) -> bool:
     """Whether a call only measures, where another loss is learned from: a number that is printed,
     an accuracy."""
     is_metric = cut.scalar or cut.function in _METRICS
