@@ -6,10 +6,10 @@ Must not know how rows are ordered or how wide the terminal is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gradscope.escaping import visible
@@ -176,7 +176,7 @@ class Cells:
         """The cells that what is marked at an item needs."""
         spot = self._spot(item)
         # Its last number goes before the bars do.
-        words = re.split(r", (?:to )?(?=\d)", spot.words)[0] if spot else ""
+        words = "".join(takewhile(lambda one: one[0] != ",", spot.pieces)) if spot else ""
         return cells(words) + TIMES * (item.kind == "repeat") if words else 0
 
     def _spot(self, item: Item) -> Spot | None:
@@ -305,19 +305,17 @@ class Cells:
         infos = self._by_rounds(row, item, scene.gradients)
         if row.kind == "reference" and len(infos) == 1:
             # From outside one of the rounds is meant.
-            words = Part(scene.expression(item), "cyan")
-            return [self._name(row, item), words, *self._body(item, infos[0], self._tensor(row))]
+            info = self._flow(row, scene.gradients)
+            told = self._told(row, item)
+            return [self._name(row, item), told, *self._body(item, info, self._tensor(row))]
         return [self._name(row, item), self._told(row, item), *self._rounds(item, infos)]
 
     def _mark(self, spot: Spot | None, room: int) -> str:
         """What the verdict says of what is drawn once, as much of it as has room."""
         if spot is None:
             return ""
-        words = re.split(
-            r"(?=, |(?<=\d) to | since | from )", f"{BADGES[spot.severity]} {spot.words}"
-        )
-        told = ("".join(words[:many]) for many in range(len(words), 0, -1))
-        shown = next((one for one in told if cells(one) + 2 <= room), BADGES[spot.severity])
+        told = [*accumulate(spot.pieces, initial=BADGES[spot.severity] + " ")]
+        shown = next((one for one in told[:0:-1] if cells(one) + 2 <= room), BADGES[spot.severity])
         return f"{shown}  "
 
     def _by_rounds(
@@ -390,11 +388,8 @@ class Cells:
         scene, link = self.scene, self.scene.view.links[row.link]
         sender, many = scene.view.items[link.source], len(link.edges)
         words = f"from {self._briefly(sender)}{scene.of_round(link)}"
-        if many == 1:
-            return words
-        is_sum = scene.gradients is not None and scene.gradients.adds_up(link)
-        most = f"largest of {many:,} edges" if self._largest(row, scene.gradients) else ""
-        return f"{words} · {most or edges_in_words(many, is_sum)}"
+        of = edges_in_words(scene.gradients, scene.to_leaf(link), many)
+        return f"{words} · {of}" if of else words
 
     def _briefly(self, item: Item) -> str:
         """What an item is called where it is but mentioned: its variable, or else its words where
@@ -451,8 +446,10 @@ class Cells:
         of = ""
         if row.kind == "reference":
             # The row of an item has all that arrives.
-            most = self._largest(row, self.scene.gradients)
-            of = f" largest of {len(link.edges):,} edges" if most else self.scene.of_round(link)
+            inside = self.scene.view.items[link.source].template == item.template
+            each = len(link.edges) // (self.scene.times(item) if inside else 1)
+            meant = edges_in_words(self.scene.gradients, self.scene.to_leaf(link), each)
+            of = f" {meant}" if meant else self.scene.of_round(link)
         before = f"{self.scene.turns(link)}{of}".lstrip()
         gap = (" · " if words[0].text else " ") if words else ""
         return (Part(f"{before}{gap}", "dim", "whole"), *words) if before else words or ""
@@ -464,7 +461,7 @@ class Cells:
         told = [Part(one.remark, "dim") for one in notes if one.is_whole and one.remark]
         if spot is not None:
             ink = INKS_OF[spot.severity]
-            words, *more = re.split(r"(?=, |(?<=\d) to | since )", spot.words)
+            words, *more = spot.pieces
             told = [Part(words, ink), *(Part(one, ink, "whole") for one in more)]
         first, *others = self._words(item)
         if not told:

@@ -23,7 +23,7 @@ from gradscope.render.options import Mark, Overlay
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Part
 from gradscope.simplify.gradients import ViewGradients
-from gradscope.simplify.view import Item
+from gradscope.simplify.view import Item, Link
 from gradscope.words import count
 
 RANGE = "\u2013"
@@ -126,10 +126,15 @@ def most_saved(scene: Scene) -> int:
     return max((saved(scene, item) for item in scene.view.items), default=0)
 
 
-def edges_in_words(many: int, is_sum: bool) -> str:
-    """``sum of 3 edges``, all that comes to one place; else ``3 edges together``, as one vector of
-    which the norm is known."""
-    return f"sum of {many:,} edges" if is_sum else f"{many:,} edges together"
+def edges_in_words(gradients: ViewGradients | None, link: Link, many: int) -> str:
+    """What the number of so many edges of a link is of: ``sum of 3 edges``, all that comes to one
+    place; ``largest of 3 edges``, to several places; else ``3 edges together``, as one vector of
+    which the norm is known; "" of one edge."""
+    if many < 2 or gradients is None:
+        return "" if many < 2 else f"{many:,} edges together"
+    if gradients.largest_of(link) is not None:
+        return f"largest of {many:,} edges"
+    return f"sum of {many:,} edges" if gradients.adds_up(link) else f"{many:,} edges together"
 
 
 def saved_words(scene: Scene, item: Item) -> str:

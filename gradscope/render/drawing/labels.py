@@ -479,8 +479,8 @@ class Labels:
             link if not once else msgspec.structs.replace(link, edges=link.edges[:1])
         )
         edges = len(link.edges) // (scene.times(source) if once else 1)
-        is_sum = scene.gradients is not None and scene.gradients.adds_up(link)
-        bundled = f" · {edges_in_words(edges, is_sum)}" if edges > 1 else ""
+        of = edges_in_words(scene.gradients, link, edges)
+        bundled = f" · {of}" if of else ""
         overlay = scene.options.overlay
         mark = marked(overlay.edges if overlay else {}, link.edges)
         if mark is not None:
@@ -497,10 +497,10 @@ class Labels:
             return self._flow_by_rounds(link, bundled)
         info = scene.gradients.link(link)
         factor = scene.factors.get(link.edges[0], "") if len(link.edges) == 1 else ""
-        words = (f"× {factor} = " if factor else "") + self.gradient(info, tensor) + bundled
-        if (most := scene.gradients.largest_of(link)) is not None:
-            words = f"‖g‖ {numbers.number(float(most.norm or 0))} · largest of {edges:,} edges"
-        words += scene.of_round(link)
+        most = scene.gradients.largest_of(link)
+        words = f"× {factor} = " if factor else ""
+        words += self.norm(most) if most else self.gradient(info, tensor)
+        words += bundled + scene.of_round(link)
         if words == self.norm(info) and self._is_told_by_box(target, [info]):
             words = ""
         words = " · ".join(filter(None, (scene.turns(link) if words else "", words)))

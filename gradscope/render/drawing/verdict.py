@@ -73,6 +73,11 @@ class Spot(NamedTuple):
     leaf: str = ""
     silent: tuple[str, ...] = ()
 
+    @property
+    def pieces(self) -> list[str]:
+        """The words in pieces, of which the last go first where there is no room."""
+        return re.split(r"(?=, |(?<=\d) to | since | from )", self.words)
+
 
 class Told(NamedTuple):
     """A sentence, and the nodes that it is about.  ``is_fine``: nothing stands out; ``least``: how
