@@ -6,10 +6,12 @@ import importlib.util
 import math
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import msgspec
 import pytest
@@ -338,6 +340,30 @@ def test_a_repeat_shows_a_bar_for_every_round_and_names_the_extremes() -> None:
     assert "×48" in found and any(
         re.match("largest .* in h.0 · smallest .* in h.47", w) for w in found
     )
+
+
+@needs_graphviz
+def test_what_is_in_each_round_has_a_layout_of_its_own_in_a_frame() -> None:
+    picture = svg(transformer())
+    boxes = {name: [*_boxes(picture, name)] for name in ("cluster", "node", "edge")}
+    ((left, top, right, bottom),) = boxes["cluster"]
+    for x, y, end, low in boxes["node"] + boxes["edge"]:
+        assert end < left or (left < x and end < right and top < y and low < bottom)
+    # The way beside it is no longer for what stands there.
+    way = [box for box in boxes["node"] if box[2] < left]
+    gaps = [below[1] - above[3] for above, below in pairwise(sorted(way, key=lambda one: one[1]))]
+    assert len(gaps) > 2 and max(gaps) < 50
+
+
+def _boxes(picture: Element, name: str) -> Iterator[tuple[float, float, float, float]]:
+    """The ends of each drawn part of a kind: left, top, right and bottom."""
+    for part in picture.iterfind(f".//{SVG}g[@class='{name}']"):
+        drawn = [one for one in part.iter() if "points" in one.attrib or "d" in one.attrib]
+        text = " ".join(one.get("points", "") + one.get("d", "") for one in drawn)
+        numbers = [float(one) for one in re.findall(r"-?[\d.]+", text)]
+        if numbers:
+            xs, ys = numbers[::2], numbers[1::2]
+            yield min(xs), min(ys), max(xs), max(ys)
 
 
 @pytest.mark.parametrize("rounds", [64, 65, 120, 121, 128, 129, 192, 193, 500, 1000])

@@ -7,18 +7,30 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
 
 from gradscope.errors import GradscopeError, ToolMissing
 from gradscope.words import either, folding
 
-Picture = Literal["svg", "png", "pdf", "plain"]
+Picture = Literal["svg", "png", "pdf", "plain", "dot"]
 
 POINTS = 72
 """Points of an inch."""
+
+APART = 36
+"""Points between graphs that are drawn side by side."""
+
+ROOM = 12
+"""Points between an arrow and the border around it, which Graphviz does not keep."""
+
+_ATTRIBUTE = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+_POINT = re.compile(r"([-+\d][-+\d.e]*),([-+\d][-+\d.e]*)")
 
 TIMEOUT = 120
 """Seconds after which a layout is given up."""
@@ -44,6 +56,88 @@ def draw(source: str, format: Picture, *arguments: str) -> bytes:
         GradscopeError: if the layout takes too long, or fails.
     """
     return _run([*_command(format), *arguments], source)
+
+
+class _Layout(NamedTuple):
+    """The source of a graph with the places of all that is in it, and the points that it takes."""
+
+    source: str
+    left: float
+    low: float
+    right: float
+    high: float
+
+    @classmethod
+    def of(cls, source: str) -> _Layout:
+        """That of a graph whose attribute ``linelength`` is 0, for nothing is to be broken."""
+        found = _run(_command("dot"), source).decode("utf-8")
+        attributes = _ATTRIBUTE.findall(found)
+        box = next(value for name, value in attributes if name == "bb")
+        points = [*_points(box)]
+        arrows = (place for name, value in attributes if name == "pos" for place in _points(value))
+        points += ((x + room, y + room) for x, y in arrows for room in (-ROOM, ROOM))
+        xs, ys = zip(*points, strict=True)
+        return cls(found, min(xs), min(ys), max(xs), max(ys))
+
+    @property
+    def width(self) -> float:
+        return self.right - self.left
+
+    @property
+    def height(self) -> float:
+        return self.high - self.low
+
+    def at(self, x: float, top: float) -> str:
+        """A part of another graph, with its upper left corner there; its frame, if it has one, is
+        around all of it."""
+        across, up = x - self.left, top - self.high
+        box = f"{self.left},{self.low},{self.right},{self.high}"
+
+        def moved(point: re.Match[str]) -> str:
+            return f"{float(point[1]) + across:.2f},{float(point[2]) + up:.2f}"
+
+        def placed(found: re.Match[str]) -> str:
+            name, value = found.groups()
+            if name not in ("pos", "lp", "bb"):
+                return found[0]
+            return f'{name}="{_POINT.sub(moved, box if name == "bb" else value)}"'
+
+        return f"subgraph {_ATTRIBUTE.sub(placed, self.source[self.source.index('{') :])}"
+
+
+def _points(value: str) -> Iterator[tuple[float, float]]:
+    return ((float(x), float(y)) for x, y in _POINT.findall(value))
+
+
+def side_by_side(parts: Iterable[str]) -> list[str]:
+    """The statements of a graph with the ``layout`` ``nop2`` of several, each of which has a layout
+    of its own: in columns, the first at the left, each other below one where it has room.
+
+    Raises:
+        GradscopeError: as :func:`draw` does.
+    """
+    every = [*map(_Layout.of, parts)]
+    tall, columns = max(one.height for one in every), list[list[_Layout]]()
+    for one in every:
+        below = (
+            column
+            for column in columns
+            if one.width <= column[0].width
+            and one.height + sum(above.height + APART for above in column) <= tall
+        )
+        column = next(below, None)
+        if column is None:
+            columns.append([one])
+        else:
+            column.append(one)
+    placed, x = list[str](), 0.0
+    for column in columns:
+        top = 0.0
+        for one in column:
+            placed.append(one.at(x, top))
+            top -= one.height + APART
+        x += column[0].width + APART
+    return placed
 
 
 def size(source: str) -> tuple[float, float]:

@@ -79,7 +79,7 @@ _BAR = 64
 _STRIP = 20
 """Height of a strip of bars in points."""
 
-_APART = 9
+_APART = 16
 """Height of what keeps the head of a picture apart from what is below."""
 
 _SHARES = 12

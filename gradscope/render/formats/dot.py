@@ -16,6 +16,7 @@ from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.boxes import INK, LONGEST_TEXT, block, box, text
 from gradscope.render.drawing.facts import heaviest, most_saved, saved
+from gradscope.render.drawing.graphviz import side_by_side
 from gradscope.render.drawing.labels import (
     BADGE_INKS,
     BORDER,
@@ -94,7 +95,7 @@ FRAME = {
     "fillcolor": GROUND,
     "color": TEAL,
     "penwidth": "1.4",
-    "margin": "22",
+    "margin": "14",
     "tooltip": " ",
 }
 """Around what is drawn once for many rounds."""
@@ -107,32 +108,46 @@ ONWARDS = {
 }
 """Where an arrow out of a frame leads: elsewhere, to the next round, and in the end."""
 
+CAPTION = {"labelloc": "t", "labeljust": "l"}
+
 STRAIGHT = "12"
 """How much straighter than others the arrows are drawn of the longest way, the spine of a picture:
 a weight of Graphviz, for which others have 1."""
 
 
-def render(report: Report, options: Options, scene: Scene | None = None) -> str:
-    """The DOT source; of a ``scene`` that has its river beside it, without one in the caption.
+def render(report: Report, options: Options) -> str:
+    """The DOT source, with frames for what is drawn once beside the way of the gradient.
 
     Raises:
         GradscopeError: if there is too much to draw.
     """
-    river = scene is None
-    scene = scene or Scene.at_once(report, options)
-    boxes, arrows = len(scene.view.items) + len(scene.view.roots), len(scene.view.links)
-    if boxes > MOST_ITEMS or arrows > MOST_LINKS:
-        many = f"{boxes:,} boxes" if boxes > MOST_ITEMS else f"{arrows:,} arrows"
-        what = f"{many} are too many for a picture"
-        hint = f"fold more: {folding()}; or all of it: {either('-o FILE.html', 'a .html file')}"
-        raise GradscopeError(what, f"at most {MOST_ITEMS:,} can be drawn: {hint}")
-    return _Drawing(scene, river).source()
+    return _Drawing(report, options, None).source()
+
+
+def laid_out(report: Report, options: Options, scene: Scene | None = None) -> str:
+    """The DOT source of a picture: what is drawn once has a layout of its own, for Graphviz gives
+    rows in common to all that it lays out together.  Of a ``scene`` that has its river beside it,
+    without one in the caption.
+
+    Raises:
+        GradscopeError: if there is too much to draw, or if Graphviz is missing, or fails.
+    """
+    drawing = _Drawing(report, options, scene)
+    return drawing.in_parts() if drawing.frames else drawing.source()
 
 
 class _Drawing:
-    def __init__(self, scene: Scene, river: bool) -> None:
-        self.scene = scene
+    def __init__(self, report: Report, options: Options, scene: Scene | None) -> None:
+        river = scene is None
+        self.scene = scene = scene or Scene.at_once(report, options)
+        boxes, arrows = len(scene.view.items) + len(scene.view.roots), len(scene.view.links)
+        if boxes > MOST_ITEMS or arrows > MOST_LINKS:
+            many = f"{boxes:,} boxes" if boxes > MOST_ITEMS else f"{arrows:,} arrows"
+            what = f"{many} are too many for a picture"
+            hint = f"fold more: {folding()}; or all of it: {either('-o FILE.html', 'a .html file')}"
+            raise GradscopeError(what, f"at most {MOST_ITEMS:,} can be drawn: {hint}")
         self.labels = Labels(scene)
+        self.caption = self.labels.caption(river)
         shared = [one for one in scene.view.items if len(scene.incoming[one.id]) > 1]
         many = sum(one.kind == "leaf" for one in shared)
         self.copies = len(scene.view.items) > MANY_ITEMS or many > FEW_SHARED
@@ -144,18 +159,21 @@ class _Drawing:
         self.ends = scene.view.outgoing()
         if sides:
             self.ends = [self._outside(links) for links in self.ends]
-        self.is_backward = backward = scene.options.direction == "backward"
-        self.graph = graphviz.Digraph(
+        self.is_backward = scene.options.direction == "backward"
+        self.way = self._digraph(linelength="0")
+        self.frames = [self._digraph(linelength="0") for _ in scene.view.templates]
+        self._draw()
+
+    def _digraph(self, **more: str) -> graphviz.Digraph:
+        return graphviz.Digraph(
             graph_attr={
-                "rankdir": "TB" if backward else "BT",
+                "rankdir": "TB" if self.is_backward else "BT",
                 "bgcolor": "white",
                 "fontname": FONT,
-                "labelloc": "t",
-                "labeljust": "l",
-                "label": self.labels.caption(river),
                 "nodesep": "0.3",
                 "ranksep": "0.32",
                 "pad": "0.25",
+                **more,
             },
             node_attr={"fontname": FONT, "margin": "0.14,0.06", "height": "0.3", "color": BORDER},
             edge_attr={
@@ -164,36 +182,49 @@ class _Drawing:
                 "fontcolor": FAINT,
                 "color": ARROW,
                 "arrowsize": "0.7",
-                "dir": "forward" if backward else "back",
+                "dir": "forward" if self.is_backward else "back",
             },
         )
 
     def source(self) -> str:
-        """All of it."""
-        templates = list(enumerate(self.scene.view.templates))
-        for number, template in templates:
+        """All of it, to be laid out together."""
+        whole = self._digraph(label=self.caption, **CAPTION)
+        whole.body += self.way.body
+        above = "seed0" if self.scene.gradients and self.scene.view.roots else ""
+        above = above or self._node(next(iter(self.scene.view.roots), 0))
+        for number, frame in enumerate(self.frames):
+            whole.body += frame.body
+            # The first frame is at the right of what is on top, each other below the one before.
+            beside = {} if number else {"minlen": "0", "weight": "0"}
+            whole.edge(above, f"head{number}", style="invis", **beside)
+            above = str([one.id for one in self.scene.view.items if one.template == number][-1])
+        return str(whole.source)
+
+    def in_parts(self) -> str:
+        """All of it, each frame with a layout of its own."""
+        whole = self._digraph(label=self.caption, layout="nop2", **CAPTION)
+        whole.body += side_by_side(str(one.source) for one in (self.way, *self.frames))
+        return str(whole.source)
+
+    def _draw(self) -> None:
+        for number, template in enumerate(self.scene.view.templates):
             self._draw_template(number, template)
+            self._draw_frame(number, template)
         for item in self.scene.view.items:
-            if not self._is_copied(item):
-                self._draw_item(str(item.id), item)
+            if not self._is_copied(item) and item.template is None:
+                self._draw_item(self.way, str(item.id), item)
         for upper, lower in steps(self.scene.view):
-            self.graph.edge(str(upper), str(lower), style="invis")
+            self.way.edge(str(upper), str(lower), style="invis")
         for root in range(len(self.scene.view.roots)):
             self._draw_seed(root)
         for index, link in enumerate(self.scene.view.links):
             self._draw_link(index, link)
-        above = "seed0"
-        if templates and not (self.scene.gradients and self.scene.view.roots):
-            above = self._node(next(iter(self.scene.view.roots), 0))
-        for number, template in templates:
-            above = self._draw_frame(number, template, above)
         for index in self.across:
             link = self.scene.view.links[index]
-            with self.graph.subgraph() as row:
+            with self.way.subgraph() as row:
                 row.attr(rank="same")
                 row.node(str(link.source))
                 row.node(str(link.target))
-        return str(self.graph.source)
 
     def _draw_template(self, number: int, template: Item) -> None:
         """The box of what is drawn once, in the way of all rounds."""
@@ -201,25 +232,21 @@ class _Drawing:
         if spot := self.labels.marks.of_frame(template):
             style |= {"color": BADGE_INKS[spot.severity], "penwidth": "2.8"}
         label, tip = self.labels.frame(template), _plain(template.title)
-        self.graph.node(f"whole{number}", label=label, shape="box", tooltip=tip, **style)
+        self.way.node(f"whole{number}", label=label, shape="box", tooltip=tip, **style)
 
-    def _draw_frame(self, number: int, template: Item, above: str) -> str:
+    def _draw_frame(self, number: int, template: Item) -> None:
         """A frame around what is in each round, beside the way: in it a picture would be as high as
-        both together.  In it stands where each arrow leads that leaves it.  The first frame is at
-        the right of what is on top, each other below the last node of the one before, ``above``.
-
-        Returns:
-            The last node of this one.
-        """
+        both together.  In it stands where each arrow leads that leaves it."""
         items = [item for item in self.scene.view.items if item.template == number]
         ids = {item.id for item in items}
-        head = f"head{number}"
-        with self.graph.subgraph(name=f"cluster{number}") as frame:
+        head, graph = f"head{number}", self.frames[number]
+        with graph.subgraph(name=f"cluster{number}") as frame:
             frame.attr(label="", **FRAME)
             words = self.labels.inside(template)
             frame.node(head, label=words, shape="plaintext", tooltip=_plain(template.title))
             for item in items:
-                frame.node(str(item.id))
+                if not self._is_copied(item):
+                    self._draw_item(frame, str(item.id), item)
             # What leaves keeps its order, for it has a place in the last rank.
             with frame.subgraph() as last:
                 last.attr(rank="max")
@@ -234,14 +261,9 @@ class _Drawing:
                 if onwards:
                     words = ONWARDS[self.scene.options.direction][1]
                     last.node(f"next{number}", label=words, tooltip=" ", **EXIT)
-        self.graph.edge(head, str(items[0].id), tooltip=" ", weight=STRAIGHT)
-        beside = {} if number else {"minlen": "0", "weight": "0"}
-        self.graph.edge(above, head, style="invis", **beside)
+        graph.edge(head, str(items[0].id), tooltip=" ", weight=STRAIGHT)
         for link in onwards:
-            self.graph.edge(
-                str(link.source), f"next{number}", **self._words(*self.labels.flow(link))
-            )
-        return str(items[-1].id)
+            graph.edge(str(link.source), f"next{number}", **self._words(*self.labels.flow(link)))
 
     def _name_of(self, item: int) -> str:
         """What an item is called, in short, or what is drawn once and holds it."""
@@ -249,6 +271,10 @@ class _Drawing:
         if one.template is None:
             return short(self.scene.title(one), keep_end=True)
         return short(self.scene.view.templates[one.template].title, keep_end=True)
+
+    def _of(self, item: Item) -> graphviz.Digraph:
+        """The graph that an item is drawn in."""
+        return self.way if item.template is None else self.frames[item.template]
 
     def _node(self, item: int) -> str:
         """The node of an item for what comes from elsewhere, or goes there."""
@@ -270,7 +296,7 @@ class _Drawing:
         many = self.copies and len(self.scene.incoming[item.id]) > 1
         return many and item.kind == "leaf" and item.id not in self.scene.view.roots
 
-    def _draw_item(self, name: str, item: Item) -> None:
+    def _draw_item(self, graph: graphviz.Digraph, name: str, item: Item) -> None:
         scene = self.scene
         info = scene.gradients.entering(item) if scene.gradients else None
         links = (scene.view.links[index] for index in scene.incoming[item.id])
@@ -292,7 +318,7 @@ class _Drawing:
         link = scene.link(item)
         if link and len(link) <= LONGEST_URL:
             style["URL"] = link
-        self.graph.node(name, label=label, tooltip=_plain(self._tooltip(item)), **style)
+        graph.node(name, label=label, tooltip=_plain(self._tooltip(item)), **style)
 
     def _style(self, item: Item, info: GradientInfo | None) -> dict[str, str]:
         """Shape says what a thing is, border its state, fill its size."""
@@ -373,9 +399,9 @@ class _Drawing:
         value = self.labels.gradient(info, scene.tensor(record.node, record.output))
         seed = f"seed{root}"
         words = f"upstream ∂L/∂{name} = {value}"
-        self.graph.node(seed, label=box([text(words, FAINT, 10)]), shape="plaintext", height="0.2")
+        self.way.node(seed, label=box([text(words, FAINT, 10)]), shape="plaintext", height="0.2")
         into = self._node(scene.view.roots[root])
-        self.graph.edge(seed, into, style="dashed", tooltip=" ", weight=STRAIGHT)
+        self.way.edge(seed, into, style="dashed", tooltip=" ", weight=STRAIGHT)
 
     def _draw_link(self, index: int, link: Link) -> None:
         target = self.scene.view.items[link.target]
@@ -384,7 +410,7 @@ class _Drawing:
         if self._is_copied(target):
             # Item ids are plain numbers, so this name is nobody else's.
             name = f"{link.target}.{index}"
-            self._draw_item(name, target)
+            self._draw_item(self._of(target), name, target)
         self._draw_arrow(name, index, link)
 
     def _words(self, words: str, style: dict[str, str]) -> dict[str, str]:
@@ -405,13 +431,14 @@ class _Drawing:
         outlet = f":{self.ends[source.id].index(index)}" if has_outlet else ""
         start = f"{source.id}{outlet}"
         if self._leaves(index):
-            self.graph.edge(start, f"exit{index}", **{**style, "label": ""})
+            self._of(source).edge(start, f"exit{index}", **{**style, "label": ""})
             start = self._node(source.id)
         if link.target in self.up:
             # Graphviz puts the start of an arrow above its end.
             start, name = name, start
             style = {**style, "dir": "back" if self.is_backward else "forward"}
-        self.graph.edge(start, name, **style)
+        graph = self.way if self._leaves(index) else self._of(source)
+        graph.edge(start, name, **style)
 
 
 def _plain(words: str) -> str:

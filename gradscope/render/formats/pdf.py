@@ -18,7 +18,7 @@ MARGIN = 36
 def render(report: Report, options: Options) -> bytes:
     """The picture; see :mod:`gradscope.render.formats.dot` for what is drawn.  A small one keeps
     its size."""
-    source = dot.render(report, options)
+    source = dot.laid_out(report, options)
     width, height = size(source)
     page = A4 if height >= width else A4[::-1]
     zoom = min((page[0] - 2 * MARGIN) / width, (page[1] - 2 * MARGIN) / height, 1.0)

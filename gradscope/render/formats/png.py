@@ -22,7 +22,7 @@ def render(report: Report, options: Options) -> bytes:
     Raises:
         GradscopeError: if it is too large for its text to be read.
     """
-    source = dot.render(report, options)
+    source = dot.laid_out(report, options)
     points = max(size(source))
     if points * PLAIN / POINTS > LARGEST:
         raise GradscopeError(

@@ -47,7 +47,7 @@ def render(report: Report, options: Options) -> bytes:
     for prefix, space in (("", SVG), ("xlink", XLINK)):
         ElementTree.register_namespace(prefix, space)
     scene = Scene.at_once(report, options)
-    picture = ElementTree.fromstring(draw(dot.render(report, options, scene), "svg"))
+    picture = ElementTree.fromstring(draw(dot.laid_out(report, options, scene), "svg"))
     # Graphviz titles each part with its number in the drawing, which tells nobody anything.
     for part in picture.iter(f"{{{SVG}}}g"):
         title, link = part.find(f"{{{SVG}}}title"), part.find(f"{{{SVG}}}g/{{{SVG}}}a")
