@@ -467,7 +467,7 @@ def test_of_a_bias_that_gets_only_rounding_it_is_said_that_its_sum_cancels(
     sizes: list[float] = []
     hook = "net[1].register_full_backward_hook(lambda *given: keep(float(given[1][0].norm())))"
     exec(program.replace("net(torch", f"{hook}\nnet(torch"), {"keep": sizes.append})
-    words = r"the other gets at most \S+ as up to (\S+) arrives and cancels: 0.bias"
+    words = r"the other gets at most \S+: up to (\S+) arrives there and cancels: 0.bias"
     assert float(*re.findall(words, told)) == pytest.approx(sizes[0], rel=1e-3)
     # Where a hook makes it small nothing cancels.
     small = "net[0].bias.register_hook(lambda gradient: gradient * 1e-9)\nnet(torch"

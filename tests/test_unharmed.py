@@ -457,8 +457,8 @@ for step in range(2):
 """
 
 PASSED_OVER = (
-    "this backward runs through that of calls 1 to 2, torch.autograd.grad at program.py:6, "
-    "program.py:7; --call 1 shows the first"
+    "second derivative: it goes back through torch.autograd.grad, calls 1 to 2 at program.py:6, "
+    "program.py:7 (--call 1 shows the first)"
 )
 
 

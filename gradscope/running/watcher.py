@@ -95,8 +95,8 @@ class InnerCalls:
         which = f"call {first}" if first == last else f"calls {first} to {last}"
         at = f" at {', '.join(self._places)}" if self._places else ""
         one = "it" if first == last else "the first"
-        shown = "" if self.are_kept else f"; --call {first} shows {one}"
-        return f"this backward runs through that of {which}, torch.autograd.grad{at}{shown}"
+        shown = "" if self.are_kept else f" (--call {first} shows {one})"
+        return f"second derivative: it goes back through torch.autograd.grad, {which}{at}{shown}"
 
 
 MOST_GRAPHS = 12

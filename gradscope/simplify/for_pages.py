@@ -20,6 +20,9 @@ MOST_ROUNDS = 8
 
 FEWEST_LEAVES = 3
 
+MOST_NAMED = 3
+"""Modules that a group of their leaves is called after."""
+
 
 def for_page(hierarchy: Hierarchy, *, is_facing: bool = True) -> Hierarchy:
     """The hierarchy with the rounds of facing repeats, if they are to be, in their place, and
@@ -32,7 +35,11 @@ def for_page(hierarchy: Hierarchy, *, is_facing: bool = True) -> Hierarchy:
         paths = [name.split(".")[:-1] for leaf in leaves for name in names[leaf]]
         common = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
         title = "".join(f"{part}." for part, *_ in common)
-        title = f"{title}*" if title else "shared"
+        if title:
+            title += "*"
+        else:
+            outer = sorted({f"{path[0]}.*" if path else "" for path in paths})
+            title = ", ".join(outer) if all(outer) and len(outer) <= MOST_NAMED else "shared leaves"
         groups.append(Group(len(groups), "leaves", owner[leaves[0]], title, count=len(leaves)))
         for leaf in leaves:
             owner[leaf] = groups[-1].id

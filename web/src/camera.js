@@ -6,13 +6,9 @@ import { HEAD } from "./sizes.js";
 export const READABLE = 1;
 export const LARGEST = 1.7;
 export const MARGIN = 24;
-/** How much more than an open group is shown of its height. */
-const AROUND = 1.5;
 const [FURTHEST, NEAREST] = [0.02, 4];
-/** How far a first look moves, and by how much it goes back at a time, so that no box is cut; what it leaves free beside them, and what looks cut if it is that near. */
-const [REACH, BACK, FREE, NEAR] = [72, 0.94, 8, 3];
-/** What costs more than boxes that are cut: that something is only in sight beside what was to be looked at. */
-const AWAY = 100;
+/** How far a first look moves, so that no box is cut; what it leaves free beside them, and what looks cut if it is that near. */
+const [REACH, FREE, NEAR] = [72, 11, 9];
 
 export class Camera {
   constructor(canvas) {
@@ -25,8 +21,8 @@ export class Camera {
   }
 
   /** The zoom at which a whole drawing is in sight. */
-  fitting({ width, height }, size = this.size) {
-    return Math.min(size.width / (width + 2 * MARGIN), size.height / (height + 2 * MARGIN), LARGEST);
+  fitting({ width, height }, size = this.size, margin = MARGIN) {
+    return Math.min(size.width / (width + 2 * margin), size.height / (height + 2 * margin), LARGEST);
   }
 
   /** The whole drawing, however small. */
@@ -37,32 +33,18 @@ export class Camera {
 
   /** A box, and the whole drawing where that can be read; with a part of it that must be seen, and so that few boxes are cut, as far as that can be. */
   lookAt(box, drawing, part = null) {
-    if (this.fitting(drawing) >= READABLE) return this.fit(drawing);
-    // An open group with something of what is around it.
-    const inside = box.open ? this.fitting({ width: box.width, height: box.height * AROUND }) : this.view.zoom;
-    let best = { cost: Infinity };
-    let [zoom, before] = [Math.max(Math.min(inside, LARGEST), READABLE), 0];
-    while (best.cost && zoom !== before) {
-      const cost = this._lookNear(box, drawing, part, zoom);
-      if (cost < best.cost) best = { cost, view: this.view };
-      [zoom, before] = [Math.max(zoom * BACK, READABLE), zoom];
-    }
-    this.view = best.view;
-  }
-
-  /** How bad what is seen then is. */
-  _lookNear(box, drawing, part, zoom) {
+    if (this.fitting(drawing, this.size, 0) >= READABLE) return this.centre(drawing.width / 2, drawing.height / 2, Math.max(this.fitting(drawing), READABLE));
     const { width, height } = this.size;
-    if (box.open) this._lookInto(box, drawing, zoom);
-    else this._place(box.x + box.width / 2 - width / zoom / 2, box.y - height / zoom / 3, zoom, drawing);
-    const isAway = part && !this.holds(part);
-    if (isAway) this.keepInSight(part, FREE);
+    // Not larger, while something is out of sight.
+    if (box.open) this._lookInto(box, drawing, READABLE);
+    else this._place(box.x + box.width / 2 - width / READABLE / 2, box.y - height / READABLE / 3, READABLE, drawing);
+    if (part && !this.holds(part)) this.keepInSight(part, FREE);
     const kept = [part, box, { ...box, height: FREE }];
     this._settle(kept, drawing, "x", "width");
-    return this._settle(kept, drawing) + (isAway ? AWAY : 0);
+    this._settle(kept, drawing);
   }
 
-  /** Move up or down, or to a side, to where least is cut, and these stay in sight that are; returns how much is cut then. */
+  /** Move up or down, or to a side, to where least is cut, and these stay in sight that are. */
   _settle(kept, drawing, at = "y", long = "height") {
     const { size, view } = this;
     const [start, seen] = [view[at], size[long] / view.zoom];
@@ -70,7 +52,9 @@ export class Camera {
     const heads = drawing.boxes.map((box) => (box.open ? { ...box, height: HEAD, width: at === "x" ? 0 : box.width } : box));
     const around = { view: { ...view, [at]: start - REACH }, size: { ...size, [long]: size[long] + 2 * REACH * view.zoom } };
     const near = [...heads, ...words].filter((box) => this.sees(box, around));
-    const cuts = (from) => near.filter((box) => [from, from + seen].some((edge) => box[at] - NEAR < edge && box[at] + box[long] + NEAR > edge)).length;
+    const isCut = (box, from) => [from, from + seen].some((edge) => box[at] - NEAR < edge && box[at] + box[long] + NEAR > edge);
+    // Rather the head of a frame than a box.
+    const cuts = (from) => near.reduce((sum, box) => sum + (isCut(box, from) ? (box.open ? 0.5 : 1) : 0), 0);
     const ends = near.flatMap((box) => [FREE, NEAR].flatMap((by) => [box[at] - by, box[at] + box[long] + by])).flatMap((end) => [end, end - seen]);
     const held = kept.filter((one) => one && this.holds(one));
     const isGood = (from) => Math.abs(from - start) <= REACH && from >= Math.min(start, -REACH) && from + seen <= Math.max(start + seen, drawing[long] + REACH) && held.every((one) => this.holds(one, { ...view, [at]: from }));
@@ -79,7 +63,6 @@ export class Camera {
     const places = ends.filter(isGood).sort((a, b) => far(a) - far(b));
     const best = places.reduce((best, from) => (cuts(from) < cuts(best) ? from : best), start);
     this.view = { ...view, [at]: best };
-    return cuts(best);
   }
 
   /** Whether all of something is in sight, or would be from another place on. */

@@ -279,7 +279,7 @@ export class Painter {
     const { context, model, scene: { theme } } = this;
     const { skip, cancelled } = model.meeting(box.bars ? { ...box, each: box.bars } : box);
     const lost = cancelled.some((share) => share !== undefined);
-    this._text(fitted(meetingWords(model, box), LABEL, box.width - 20), x, y, { color: lost ? theme.warning : theme.faint, face: LABEL, align });
+    this._text(fitted(meetingWords(model, box), LABEL, box.width - 20), x, y, { color: lost ? theme.teal : theme.faint, face: LABEL, align });
     if (box.group !== undefined || !box.bars || !skip.some((share) => share !== undefined)) return;
     const columns = columnsOf(skip.length, box.width - 28, this._fine);
     const wide = (box.width - 28) / columns;
@@ -444,7 +444,7 @@ export class Painter {
       x += here;
     }
     if (!share) return;
-    context.fillStyle = context.strokeStyle = theme.warning;
+    context.fillStyle = context.strokeStyle = theme.teal;
     context.lineWidth = 1;
     context.fillRect(left, y, Math.max(wide * (1 - share), 1.5), LEFT);
     context.strokeRect(left, y, wide, LEFT);

@@ -54,8 +54,6 @@ export class River {
     this.profile = profileOf(this.model, Math.min(height, MOST_ROWS));
     this.drawn = profileOf(this.model, evenRows(this.model, DRAWN));
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    // It is always of the gradients: where colours mean something else it has none.
-    this.element.classList.toggle("plain", !this.viewer.isOfGradients);
     this.stream.replaceChildren(...this._brackets(), ...this._flow(), ...this._marks());
     const { scale } = this.viewer;
     this.axis.replaceChildren(...["from", "to"].map((end) => element("span", { text: scale.end(end) })));
@@ -76,22 +74,20 @@ export class River {
 
   // ------------------------------------------------------------------ what is drawn
 
-  /** What flows, in the colour of its median, which is a line. */
+  /** What flows, without the colours of boxes, which are of what enters them alone; and its median, which is a line. */
   _flow() {
     const { rows, low, mid, high } = this.drawn;
-    const { scale } = this.viewer;
-    const streams = new Map();
-    let line = "";
+    let [stream, line] = ["", ""];
     for (let row = 0; row < rows; row++) {
       if (Number.isNaN(mid[row])) continue;
-      const color = scale.color(10 ** mid[row]) ?? scale.steps.at(mid[row] > scale.to ? -1 : 0);
       const [a, b, c] = [low[row], mid[row], high[row]].map((log) => this._x(log));
       const from = round(Math.min(a, c - 2));
-      streams.set(color, `${streams.get(color) ?? ""}M${from} ${round(this._y(row))}H${round(c)}V${round(this._y(row + 1))}H${from}Z`);
+      stream += `M${from} ${round(this._y(row))}H${round(c)}V${round(this._y(row + 1))}H${from}Z`;
       const joins = row > 0 && !Number.isNaN(mid[row - 1]);
       line += `${joins ? "L" : "M"}${round(b)} ${round(this._y(row + 0.5))}${joins ? "" : "h.01"}`;
     }
-    return [svg("rect", { class: "bed", x: this.left, y: 0, width: this.width - this.left, height: this.height }), ...[...streams].map(([fill, d]) => svg("path", { class: "stream", d, fill })), svg("path", { class: "median", d: line })];
+    const bed = svg("rect", { class: "bed", x: this.left, y: 0, width: this.width - this.left, height: this.height });
+    return [bed, svg("path", { class: "stream", d: stream }), svg("path", { class: "median", d: line })];
   }
 
   /** What has no size: not finite over the whole width, zero hatched; and the leaves as dots. */

@@ -24,7 +24,7 @@ export class Scale {
     const every = Float64Array.from(norms).filter((x) => x > 0 && x < Infinity).sort().map(Math.log10);
     const first = firstOfBulk(every);
     const sizes = every.subarray(first);
-    if (first) this.meaning += `, ${count(first)} under 1/1000 of all others`;
+    if (first) this.meaning += `, ${count(first)} far below all others`;
     this.known = sizes.length > 0;
     const [from, to] = this.known ? [sizes[Math.floor(sizes.length / 32)], sizes.at(-1 - Math.floor(sizes.length / 100))] : [0, 0];
     const missing = Math.max(narrowest - (to - from), 0) / 2;

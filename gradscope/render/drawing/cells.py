@@ -389,7 +389,7 @@ class Cells:
         sender, many = scene.view.items[link.source], len(link.edges)
         words = f"from {self._briefly(sender)}{scene.of_round(link)}"
         of = edges_in_words(scene.gradients, scene.to_leaf(link), many)
-        return f"{words} · {of}" if of else words
+        return f"{of} {words}".lstrip()
 
     def _briefly(self, item: Item) -> str:
         """What an item is called where it is but mentioned: its variable, or else its words where

@@ -49,7 +49,6 @@ from gradscope.simplify.view import Item, Link
 from gradscope.words import one_line
 
 TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
-CANCELLED = "#b45309"
 MAGENTA, LEAF_GREEN, BORDER = "#c2185b", "#2f7d4f", "#4a5565"
 
 BADGE_INKS = {"error": MAGENTA, "warning": "#b45309", "information": TEAL}
@@ -260,9 +259,11 @@ class Labels:
             head += text(f"  {short(template.type)}", GREY, 10)
         head += text(f"  ×{template.count:,}", TEAL, 12, bold=True)
         head += text(self.scene.never_called(template), INK, 10)
-        if spot := self.marks.of_frame(template):
-            words = f"  {BADGES[spot.severity]} {spot.words}"
-            head += text(words, "white", bold=True, ground=BADGE_INKS[spot.severity])
+        if severity := self.marks.badge(template):
+            spot = self.marks.of_frame(template) or self.marks.in_frame(template)
+            words = spot.words if spot else self._badge_words(template)
+            words = f"  {BADGES[severity]} {words}"
+            head += text(words, "white", bold=True, ground=BADGE_INKS[severity])
         return box([head, *self._strip(self.scene.rounds(template))], left=True)
 
     def inside(self, template: Item) -> str:
@@ -276,7 +277,7 @@ class Labels:
         skips, opposed = residuals(self.scene, item), opposing(self.scene, item)
         told = meeting(self.scene, item)
         told = "" if told == self._badge_words(item) else told
-        lines = [text(told, CANCELLED if opposed else GREY, 10)] if told else []
+        lines = [text(told, TEAL if opposed else GREY, 10)] if told else []
         if item.template is not None:
             each = residual_of_each(self.scene, item) if skips else []
             few = each[:: math.ceil(len(each) / _MOST_BARS) or 1]
@@ -287,14 +288,14 @@ class Labels:
             lines.append([block(7, skip, SKIP), block(7, _BAR - skip, BRANCH)])
         for share in () if item.folded else sorted(opposed)[-1:]:
             left = max(round((1 - share) * _BAR), 1)
-            lines.append([block(7, left, CANCELLED), block(7, _BAR - left, border=CANCELLED)])
+            lines.append([block(7, left, TEAL), block(7, _BAR - left, border=TEAL)])
         return lines
 
     def _share(self, share: float | None, width: int) -> Piece:
         """The share of one round; a gap for one that is no such sum, so that each bar stands above
         that of its gradient."""
         if share is None:
-            return block(_SHARES, width - 1, border=BRANCH)
+            return block(_SHARES, width - 1)
         (piece,) = boxes.bars([(round(share * _SHARES), SKIP)], _SHARES, width, BRANCH)
         return piece
 
@@ -309,9 +310,9 @@ class Labels:
         return [one.info for one in self.scene.rounds(item)]
 
     def _bars(self, infos: list[GradientInfo]) -> list[Line]:
-        if not infos:
-            return []
-        shown = [self._upright(*one) for one in heights(infos, _MOST_BARS)]
+        shown = [self._upright(*one) for one in heights(infos, _MOST_BARS)] if infos else []
+        if len(set(shown)) < 2:
+            return []  # they say no more than the words do
         width = min(max(_STRIP_ROOM // len(shown), _NARROW), _BROAD)
         return [boxes.bars(shown, _STRIP + 4, width)]
 
@@ -444,7 +445,7 @@ class Labels:
             return []
         if is_drawn:
             words = told(self.scene, rows, is_far=True)
-            head = text(f"‖g‖ from the loss on  {words}", FAINT, 10)
+            head = text(f"median ‖g‖ from the loss on  {words}", FAINT, 10)
             return [head, *self._bars([row.info for row in rows])]
         # What a strip beside the picture shows needs no words.
         words = told(self.scene, rows)
@@ -458,10 +459,8 @@ class Labels:
         if len(steps - {None}) < 2:
             return []
         low, high = map(numbers.number, scale.ends)
-        if scale.under is not None:
-            low += f" and less, down to {numbers.number(float(f'{scale.under:.4g}'))}"
-        if scale.passed is not None:
-            high += f" and more, up to {numbers.number(float(f'{scale.passed:.4g}'))}"
+        low = f"≤ {low}" if scale.is_passed_below else low
+        high = f"≥ {high}" if scale.is_passed_above else high
         swatches = [block(8, 9, color) for color in STEPS]
         below = f" · {scale.far_below}" if scale.far_below else ""
         first, last = f"‖g‖, log scale  {low} ", f" {high}{below}"

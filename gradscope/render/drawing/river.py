@@ -5,7 +5,6 @@ Must not know what else is drawn."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from gradscope.escaping import visible
@@ -47,12 +46,12 @@ def _even(scene: Scene, most: int) -> int:
 
 
 def line(scene: Scene, writer: Writer) -> str:
-    """``‖g‖ from the loss on ▇▆▅▄▃▂▁ 3e-9 to 1``, a row a cell, on a scale of their own; "" where
-    there is no river."""
+    """``median ‖g‖ from the loss on ▇▆▅▄▃▂▁ 3e-9 to 1``, a row a cell, on a scale of their own; ""
+    where there is no river."""
     rows = profile(scene)
     if not rows:
         return ""
-    said = f"{scene.only}‖g‖ from the loss on  ", f"{scene.only}‖g‖  "
+    said = f"{scene.only}median ‖g‖ from the loss on  ", f"{scene.only}median ‖g‖  "
     lead, short = map(writer.glyphs.text, said)
     words = writer.glyphs.text(f"  {told(scene, rows, is_far=True)}")
     if scene.options.width - len(lead) - len(words) < FEWEST_CELLS:
@@ -100,13 +99,13 @@ def _module_of(scene: Scene, nodes: Iterable[Node]) -> str:
 
 
 def told(scene: Scene, rows: list[ProfileRow], is_far: bool = False) -> str:
-    """How many nodes have no size; where ``is_far`` after the smallest and the largest norm, those
-    of leaves too, and before how many are far below."""
-    scale = scene.scale
-    known = [one for one in (scale.smallest, scale.largest) if 0 < one < math.inf]
-    words = [" to ".join(dict.fromkeys(map(numbers.number, known)))] if is_far else []
+    """How many nodes have no size; where ``is_far`` after the smallest and the largest of the
+    medians that are drawn, and before how many norms are far below."""
+    known = [row.middle for row in rows if row.middle is not None and not row.bad]
+    ends = (min(known), max(known)) if is_far and known else ()
+    words = [" to ".join(dict.fromkeys(map(numbers.number, ends)))]
     bad, zero = sum(row.bad for row in rows), sum(row.zero for row in rows)
     words += [f"✖ not finite at {count(bad, 'node')}"] if bad else []
     words += [f"0 at {_named(scene)}"] if zero else []
-    words += [scale.far_below] if is_far else []
+    words += [scene.scale.far_below] if is_far else []
     return " · ".join(filter(None, words))

@@ -18,6 +18,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Part
 from gradscope.render.words.text import Glyphs
+from gradscope.words import count
 
 if TYPE_CHECKING:
     from gradscope.model.observations import Severity
@@ -62,7 +63,7 @@ class Scale:
         are no measure; ``narrowest``: the decades that the scale spans at least."""
         logs = _logarithms(gradients)
         first = first_of_bulk(logs)
-        self.far_below = f"{first:,} under 1/1000 of all others" if first else ""
+        self.far_below = f"{count(first, 'gradient')} far below all others" if first else ""
         """How many norms are too far below all others to have a place, or ""."""
         logs = logs[first:]
         # A single outlier must not push everything else onto one step.
@@ -77,10 +78,9 @@ class Scale:
         """The largest norm; 0 where there is none."""
         self.smallest = 10 ** logs[0] if logs else math.inf
         """The smallest that is not far below all others; infinite where there is none."""
-        self.passed = self.largest if largest > math.log10(self.ends[1]) else None
-        """The largest norm, where it is beyond the scale as that is told."""
-        self.under = self.smallest if float(f"{self.smallest:.1g}") < self.ends[0] else None
-        """The smallest, where it is below the scale."""
+        self.is_passed_above = largest > math.log10(self.ends[1])
+        """Whether there are larger norms than the scale has, as that is told."""
+        self.is_passed_below = float(f"{self.smallest:.1g}") < self.ends[0]
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -176,8 +176,8 @@ def heights(infos: Sequence[GradientInfo], most: int) -> list[tuple[GradientInfo
     """What a strip of at most ``most`` cells shows, and how high: from 0 to 1, or None for what has
     no size to compare."""
     scale = Scale(infos, narrowest=NARROWEST)
-    count = min(len(infos), max(most, 1))
-    ends = [len(infos) * cell // count for cell in range(count + 1)]
+    cells = min(len(infos), max(most, 1))
+    ends = [len(infos) * cell // cells for cell in range(cells + 1)]
     shown = [_loudest(infos[start:end]) for start, end in pairwise(ends)]
     return [(info, scale.fraction(info.norm)) for info in shown]
 
@@ -284,7 +284,7 @@ def grown(rounds: Sequence[Round], leaving: Callable[[], GradientInfo | None]) -
     came, left = numbers.number(sizes[at]), numbers.number(sizes[behind])
     # What goes on is no number of the round that the words stand at.
     words = f"{change} since {short(first)}" if "." in first and at < place else change
-    words += f", {'to ' if grows else ''}{left}" if behind > place else ""
+    words += f", {came} to {left}" if behind > place else ""
     after = f": {came} arrives, {left} goes on" if behind > place else f", {came} to {left}"
     # To explode is as bad as to vanish.
     severity: Severity = "warning" if grows and ratio * VANISHED >= 1 else "information"

@@ -178,6 +178,11 @@ class Marks:
         found = (spot for spot in self._drawn if spot.is_round and spot.node in frame.members)
         return next(found, None)
 
+    def in_frame(self, frame: Item) -> Spot | None:
+        """The worst in one of the rounds of what is drawn once for all, with that round."""
+        drawn = {spot.node for spot in self._drawn if not spot.is_round} & {*frame.members}
+        return next((spot for spot in self.placed if spot.node in drawn), None)
+
     def of(self, item: Item) -> Spot | None:
         """The worst in an item."""
         inside = {*item.members} if self.spots else set()
@@ -312,20 +317,18 @@ def _sizes(scene: Scene, is_some: bool) -> Iterator[Told]:
     if summed:
         which = f"{len(known) - few:,} of {len(leaves):,}"
     ends = (f"{number(norm)} ({visible(leaf.name)})" for norm, leaf in (known[few], known[-1]))
-    words = f"{which} leaves get ‖g‖ {' to '.join(ends)}"
-    if summed:
-        # As a bias of keys, which a softmax takes away: nothing need be wrong with it.
-        who = _together([leaf for _, leaf in known[:few]], [leaf for _, leaf in known[few:]])
-        many = f" {few:,} get" if few > 1 else " gets"
-        words += f"; the other{many} at most {number(known[few - 1][0])}, as up to "
-        words += f"{number(summed)} arrives and cancels: {who}"
     given = _given(scene)
     sizes = [known[few if summed else 0][0], known[-1][0], 1.0, *given]
     # What is said of one of several calls says nothing of the others.
     is_fine = (
         bool(given) and not (scene.each or is_some or summed) and min(sizes) > VANISHED * max(sizes)
     )
-    yield Told(words, is_fine=is_fine)
+    yield Told(f"{which} leaves get ‖g‖ {' to '.join(ends)}", is_fine=is_fine)
+    if summed:
+        # As a bias of keys, which a softmax takes away: nothing need be wrong with it.
+        who = _together([leaf for _, leaf in known[:few]], [leaf for _, leaf in known[few:]])
+        most = f"at most {number(known[few - 1][0])}: up to {number(summed)} arrives there and"
+        yield Told(f"the other{f' {few:,} get' if few > 1 else ' gets'} {most} cancels: {who}")
 
 
 def _known(scene: Scene) -> list[tuple[float, Leaf]]:
@@ -413,6 +416,7 @@ def _cancels(scene: Scene) -> Told:
     shares.sort(key=lambda one: (-one[0], found.opposed(one[1].node), visible(one[1].name)))
     words = (
         f"{found.opposed(leaf.node):,} gradients cancel {cancelling(share)} at {visible(leaf.name)}"
+        f"{_of_which(found, leaf)}"
         for share, leaf in shares
     )
     silent = _silent(found, {leaf.node for _, leaf in shares})
@@ -420,6 +424,15 @@ def _cancels(scene: Scene) -> Told:
         _of_leaf(leaf, f"cancels {cancelling(share)}", silent[leaf.node]) for share, leaf in shares
     ]
     return Told(listed(words, MOST_CANCELLED), spots)
+
+
+def _of_which(gradients: ViewGradients, leaf: Leaf) -> str:
+    """``: ‖g‖ 2.283 and 1.376 leave 0.9077``, of two gradients that meet at a leaf; else ""."""
+    parts = [float(one.norm) for one in gradients.contributions(leaf.node) if one.norm]
+    total = gradients.backward.at(leaf.node).norm
+    if len(parts) != 2 or total is None:
+        return ""
+    return f": ‖g‖ {' and '.join(map(number, sorted(parts, reverse=True)))} leave {number(total)}"
 
 
 def _silent(gradients: ViewGradients, leaves: Collection[int]) -> dict[int, tuple[str, ...]]:

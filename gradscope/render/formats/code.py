@@ -264,8 +264,10 @@ class _Code(Head):
             yield from self._rows(function)
         if opened and self.folded:
             yield [""]
-        for position in sorted(self.folded):
-            yield from self._folded(functions[position])
+        folded = [functions[at] for at in sorted(self.folded)]
+        for before, function in zip([None, *folded], folded, strict=False):
+            is_told = before is not None and before.file == function.file
+            yield from self._folded(function, function.name if is_told else self._name(function))
 
     def _folded_of(self, functions: Sequence[SourceFunction]) -> set[int]:
         """The functions of installed packages that are a line each, where not all have room: those
@@ -330,7 +332,7 @@ class _Code(Head):
             depth += 1
         return is_once, depth
 
-    def _folded(self, function: SourceFunction) -> Iterator[list[Cell]]:
+    def _folded(self, function: SourceFunction, name: str) -> Iterator[list[Cell]]:
         """A function of an installed package as one line, with all that it made, and the leaves
         that it takes."""
         lines = [line for line in function.lines if line is not None and line.pieces]
@@ -338,7 +340,7 @@ class _Code(Head):
         results = sorted(node for line in lines for one in line.wholes for node in one.results)
         numbers = dict.fromkeys((lines[0].number, lines[-1].number))
         at = Part(f":{'–'.join(map(str, numbers))}", "dim", "never")
-        row: list[Cell] = ["", (Part(self._name(function), "bold", "start"), at)]
+        row: list[Cell] = ["", (Part(name, "bold", "start"), at)]
         yield row + self._cells(Made(pieces[0].origin, results=results), pieces)
         leaves: dict[int, list[int]] = {}
         for leaf, edges in (taken for line in lines for taken in line.leaves.items()):

@@ -142,8 +142,8 @@ class _Drawing:
         self.scene = scene = scene or Scene.at_once(report, options)
         boxes, arrows = len(scene.view.items) + len(scene.view.roots), len(scene.view.links)
         if boxes > MOST_ITEMS or arrows > MOST_LINKS:
-            many = f"{boxes:,} boxes" if boxes > MOST_ITEMS else f"{arrows:,} arrows"
-            what = f"{many} are too many for a picture"
+            which = f"{boxes:,} boxes" if boxes > MOST_ITEMS else f"{arrows:,} arrows"
+            what = f"{which} are too many for a picture"
             hint = f"fold more: {folding()}; or all of it: {either('-o FILE.html', 'a .html file')}"
             raise GradscopeError(what, f"at most {MOST_ITEMS:,} can be drawn: {hint}")
         self.labels = Labels(scene)
@@ -229,8 +229,8 @@ class _Drawing:
     def _draw_template(self, number: int, template: Item) -> None:
         """The box of what is drawn once, in the way of all rounds."""
         style = {"style": "rounded,filled", "fillcolor": GROUND, "color": TEAL, "penwidth": "1.4"}
-        if spot := self.labels.marks.of_frame(template):
-            style |= {"color": BADGE_INKS[spot.severity], "penwidth": "2.8"}
+        if severity := self.labels.marks.badge(template):
+            style |= {"color": BADGE_INKS[severity], "penwidth": "2.8"}
         label, tip = self.labels.frame(template), _plain(template.title)
         self.way.node(f"whole{number}", label=label, shape="box", tooltip=tip, **style)
 

@@ -95,6 +95,9 @@ LEAST = 100
 
 BED = "#f3f4f6"
 
+STREAM = "#a9bccb"
+"""Without the colours of boxes, which are of what enters a part, and not of all nodes in it."""
+
 ZERO = "#b6bcc6"
 """Of lines that stand where nothing is, and are not to be the loudest."""
 
@@ -131,7 +134,7 @@ class _Strip:
 
     def draw(self, into: Element) -> None:
         """Append all of it to a group whose origin is the strip's upper left corner."""
-        words = f"‖g‖ from the loss on, {told(self.scene, self.rows, is_far=True)}"
+        words = f"median ‖g‖ from the loss on, {told(self.scene, self.rows, is_far=True)}"
         SubElement(into, "title").text = words
         bed = {"x": f"{LEFT}", "width": f"{WIDTH - LEFT}", "height": f"{self.height:.1f}"}
         SubElement(into, "rect", {**bed, "fill": BED})
@@ -151,7 +154,8 @@ class _Strip:
         (low, high), below = self.scene.scale.ends, f"{self.height + 11:.1f}"
         for end, x, side in ((low, LEFT, "start"), (high, WIDTH, "end")):
             _text(into, numbers.number(end), {"x": f"{x}", "y": below, "text-anchor": side})
-        _text(into, "‖g‖, loss on top", {"x": f"{LEFT}", "y": "-5"})
+        for words, y in (("‖g‖ of all nodes,", -17), ("loss on top", -5)):
+            _text(into, words, {"x": f"{LEFT}", "y": f"{y}"})
         shown = [("— median", LEFT, 2), ("▮ 5–95 %", LEFT, 3)]
         if any(row.leaf is not None for row in self.rows):
             shown.append(("· leaf", WIDTH, 2))
@@ -162,13 +166,12 @@ class _Strip:
             _text(into, words, place | {"text-anchor": "end" if x == WIDTH else "start"})
 
     def _draw_row(self, number: int, row: ProfileRow) -> None:
-        """The stream in the colour of its median; over it what is not finite, zeros as lines by
+        """The stream; over it what is not finite, zeros as lines by
         their share of the nodes, and the leaves as a dot."""
         y, tall = number * self.tall, self.tall
         if row.low is not None and row.middle is not None and row.high is not None:
-            color = STEPS[self.scene.scale.step(row.middle) or 0]
             low, high = self._x(row.low), self._x(row.high)
-            self._add(color, min(low, high - 2), y, max(high - low, 2), tall)
+            self._add(STREAM, min(low, high - 2), y, max(high - low, 2), tall)
         if row.bad:
             self._add(MAGENTA, LEFT, y, WIDTH - LEFT, tall)
         elif row.zero:
