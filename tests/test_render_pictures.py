@@ -176,7 +176,7 @@ def test_svg_is_sound_and_every_item_has_a_tooltip(case: str) -> None:
     picture = svg(report)
     classes = [group.get("class") for group in picture.iter(f"{SVG}g")]
     nodes = re.findall(
-        r"^\t+(?:\d+|(?:seed|whole|head|exit|next)\d+) \[", dot(report), re.MULTILINE
+        r"^\t+(?:\d+|(?:seed|whole|head|next)\d+|exit\w+) \[", dot(report), re.MULTILINE
     )
     assert classes.count("node") == len(nodes)
     tips = [link.get("{http://www.w3.org/1999/xlink}title") for link in picture.iter(f"{SVG}a")]

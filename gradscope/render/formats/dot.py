@@ -238,7 +238,7 @@ class _Drawing:
         """A frame around what is in each round, beside the way: in it a picture would be as high as
         both together.  In it stands where each arrow leads that leaves it."""
         items = [item for item in self.scene.view.items if item.template == number]
-        ids = {item.id for item in items}
+        ids, links = {item.id for item in items}, self.scene.view.links
         head, graph = f"head{number}", self.frames[number]
         with graph.subgraph(name=f"cluster{number}") as frame:
             frame.attr(label="", **FRAME)
@@ -250,13 +250,14 @@ class _Drawing:
             # What leaves keeps its order, for it has a place in the last rank.
             with frame.subgraph() as last:
                 last.attr(rank="max")
-                for index in (i for item in items for i in self.ends[item.id] if self._leaves(i)):
-                    link = self.scene.view.links[index]
+                leaving = (i for item in items for i in self.ends[item.id] if self._leaves(i))
+                exits = {self._exit(link): link for link in map(links.__getitem__, leaving)}
+                for name, link in exits.items():
                     goes_on = link.source in self.scene.carried
                     way, *others = ONWARDS[self.scene.options.direction]
                     words = f"{others[0]}; {others[1]}" if goes_on else way
                     where = _plain(f"{words} {self._name_of(link.target)}")
-                    last.node(f"exit{index}", label=where, tooltip=where, **EXIT)
+                    last.node(name, label=where, tooltip=where, **EXIT)
                 onwards = [one for item, one in self.scene.to_next_round.items() if item in ids]
                 if onwards:
                     words = ONWARDS[self.scene.options.direction][1]
@@ -264,6 +265,20 @@ class _Drawing:
         graph.edge(head, str(items[0].id), tooltip=" ", weight=STRAIGHT)
         for link in onwards:
             graph.edge(str(link.source), f"next{number}", **self._words(*self.labels.flow(link)))
+
+    def _exit(self, link: Link) -> str:
+        """The node that tells where what leaves a frame along a link goes on to."""
+        frame = self.scene.view.items[link.source].template
+        goes_on = "on" if link.source in self.scene.carried else ""
+        return f"exit{goes_on}{frame}to{self._node(link.target)}"
+
+    def _onwards(self, link: Link, style: dict[str, str]) -> dict[str, str]:
+        """How an arrow out of a frame looks: of all rounds, where it leads to the next one, and as
+        the one that leaves the last, which has its number outside."""
+        carried = self.scene.carried.get(link.source)
+        if carried is None or sum(map(self._leaves, self.ends[link.source])) > 1:
+            return {**style, "label": ""}
+        return self._words(*self.labels.flow(Link(link.source, link.source, carried)))
 
     def _name_of(self, item: int) -> str:
         """What an item is called, in short, or what is drawn once and holds it."""
@@ -431,7 +446,7 @@ class _Drawing:
         outlet = f":{self.ends[source.id].index(index)}" if has_outlet else ""
         start = f"{source.id}{outlet}"
         if self._leaves(index):
-            self._of(source).edge(start, f"exit{index}", **{**style, "label": ""})
+            self._of(source).edge(start, self._exit(link), **self._onwards(link, style))
             start = self._node(source.id)
         if link.target in self.up:
             # Graphviz puts the start of an arrow above its end.

@@ -213,7 +213,8 @@ class _Strip:
                 names = known.round_names(group.id)
                 for round_name, y in ((names[0], top + 9), (names[-1], end - 4)):
                     at = {"x": f"{(BRACKET - 1) / 2}", "y": f"{y:.1f}", "text-anchor": "middle"}
-                    _text(into, re.sub(r".*[^\d,]", "", round_name), at | {"font-size": "8"})
+                    number = re.sub(r",000$", "k", re.sub(r".*[^\d,]", "", round_name))
+                    _text(into, number, at | {"font-size": "8"})
 
 
 def _fitting(name: str, room: float) -> str:
