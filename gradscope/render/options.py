@@ -17,13 +17,14 @@ TreeRow = TypeVar("TreeRow")
 class Mark:
     """How one node or edge stands out: its colour, the words for that, and how much it matters.
 
-    ``fill`` colours the box itself rather than its border; what does not matter, with a weight
-    below 0, stands out on a page only."""
+    ``fill`` colours the box itself rather than its border, ``more`` is a line in it; what does not
+    matter, with a weight below 0, stands out on a page only."""
 
     color: str
     words: str = ""
     weight: float = 0.0
     fill: bool = False
+    more: str = ""
 
 
 @dataclass(frozen=True)

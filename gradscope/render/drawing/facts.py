@@ -28,6 +28,9 @@ from gradscope.words import count
 
 RANGE = "\u2013"
 
+CHANGED = "#0f766e"
+"""Of what differs in itself, in a comparison; a colour that is none of the scale of gradients."""
+
 
 def cancelling(share: float) -> str:
     """``93 %``: how much of several contributions cancels; only where nothing is left ``100 %``."""
@@ -149,6 +152,22 @@ def heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
     """The mark that matters most among some nodes or edges, if one matters."""
     found = [marks[number] for number in numbers if number in marks] if marks else []
     return max((one for one in found if one.weight >= 0), key=attrgetter("weight"), default=None)
+
+
+def mark_of(scene: Scene, item: Item) -> Mark | None:
+    """The mark of a box.  That one node in a closed box is on one side alone says of the box that
+    it is changed, and how much one differs nothing of what enters it."""
+    marks = scene.options.overlay.nodes if scene.options.overlay else {}
+    found = heaviest(marks, item.members)
+    if found is None or not item.folded or all(marks.get(one) == found for one in item.members):
+        return found
+    if found.fill:
+        words = numbers.number(float(f"{100 * found.weight:.3g}"))
+        by = f" by up to {words} %" if found.weight < 1 else ""
+        return Mark("", weight=found.weight, more=f"differs{by} inside")
+    if found.words.startswith("only in"):
+        return replace(found, color=CHANGED, more="changed inside")
+    return found
 
 
 def marked(marks: Mapping[int, Mark], members: Sequence[int]) -> Mark | None:

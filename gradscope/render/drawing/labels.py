@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gradscope.escaping import visible
+from gradscope.model.observations import Finding
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing import boxes
@@ -20,6 +21,7 @@ from gradscope.render.drawing.facts import (
     cancelled,
     edges_in_words,
     hooked,
+    mark_of,
     marked,
     meeting,
     opposing,
@@ -141,7 +143,7 @@ class Labels:
         met = self._meeting(item)
         kept = text(saved_words(scene, item), INK, 10)
         where = text(" · ".join(filter(None, facts)), GREY, 10)
-        lines = [head, where, self._sides(item), self._hooked(item), kept, *met]
+        lines = [head, where, *self._sides(item), self._hooked(item), kept, *met]
         lines += self._bars(rounds)
         lines.append(text(short(f"saved: {saved}") if saved else "", GREY, 10))
         lines.append(text(short(scene.cut(item.members)), GREY, 10))
@@ -168,7 +170,7 @@ class Labels:
         if rounds:
             return box([head, text(f"grad {_sizes(rounds)}", INK, 10), *self._bars(rounds)])
         if info is None:
-            return box([head, self._sides(item)])
+            return box([head, *self._sides(item)])
         total = self.gradient(info, tensor)
         said = (
             total
@@ -180,11 +182,16 @@ class Labels:
         lines = [head, text(said, color, 10), self._hooked(item), *self._meeting(item)]
         return box([*lines, text(apart, GREY, 10)])
 
-    def _sides(self, item: Item) -> Line:
-        """What arrives on each side of a comparison; of what is drawn once for all rounds in that
-        in which the two are furthest apart."""
+    def _sides(self, item: Item) -> list[Line]:
+        """What arrives on each side of a comparison, of what is drawn once for all rounds in that
+        in which the two are furthest apart; and what differs in the box itself."""
+        mark = mark_of(self.scene, item)
+        told = [text(mark.more if mark else "", TEAL, 10)]
+        return [self._arrivals(item), *told] if self.scene.options.sides else told
+
+    def _arrivals(self, item: Item) -> Line:
         scene = self.scene
-        if not (scene.options.sides and scene.each):
+        if not scene.each:
             return []
         each = [
             [one.entering(item)] if item.template is None else one.rounds(item)
@@ -239,7 +246,7 @@ class Labels:
             # Below the words of its call, which are long.
             facts, sizes = [], [scene.operations(item), *facts, *sizes]
         inside += [cell for fact in facts if fact for cell in text(f" · {fact}", FAINT, 10)]
-        lines = [head, inside, text(" · ".join(filter(None, sizes)), GREY, 10), self._sides(item)]
+        lines = [head, inside, text(" · ".join(filter(None, sizes)), GREY, 10), *self._sides(item)]
         lines.append(text(saved_words(scene, item), INK, 10))
         if rounds:
             return box([*lines, *self._meeting(item), *self._bars(rounds)])
@@ -343,13 +350,23 @@ class Labels:
 
     def _badge_words(self, item: Item) -> str:
         severity, spot = self.marks.badge(item), self.marks.of(item)
-        rules = (short(finding.rule) for finding in self.scene.about(item))
+        rules = (
+            f"{finding.rule}{self._round_of(item, finding)}" for finding in self.scene.about(item)
+        )
         words = spot.words if spot else next(rules, "")
         if severity == "information" and not words and item.kind == "repeat":
             words = self.scene.never_called(item).removeprefix(" · ")
         if severity is not None and not words and item.kind == "leaves":
             words = cancelled(self.scene, item)
         return words
+
+    def _round_of(self, item: Item, finding: Finding) -> str:
+        """`` in h.0``, the one of several rounds that a finding is about, or ""."""
+        rounds = self.scene.rounds(item) if finding.node and len(item.rounds) > 1 else []
+        pairs = zip(rounds, item.rounds, strict=True) if rounds else ()
+        names = (one.name for one, held in pairs if finding.node and finding.node.id in held.nodes)
+        name = next(names, "")
+        return f" in {short(path_end(name))}" if name else ""
 
     def _size(self, info: GradientInfo | None) -> str:
         if info is None:
@@ -377,7 +394,8 @@ class Labels:
         lines += self.legend()
         lines += [self._key(some) for some in (key[:2], key[2:])]
         # Above a root nothing else keeps its box away from this.
-        apart = [[block(1, _APART)]] if self.scene.gradients is None else []
+        is_bare = self.scene.gradients is None or self.scene.options.sides
+        apart = [[block(1, _APART)]] if is_bare else []
         return box([*lines, *self._profile(river), *apart], left=True)
 
     def _heading(self) -> list[Line]:

@@ -6,6 +6,7 @@ A picture shows the one that its command asked for, a page lets its reader choos
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from gradscope.escaping import visible
 from gradscope.model.report import Graph, Report
 from gradscope.model.studies import Checks, Combined, Memory, Split, SplitLeaf, SplitNode
+from gradscope.render.drawing.facts import CHANGED
 from gradscope.render.drawing.labels import BADGE_INKS
 from gradscope.render.drawing.split_groups import LONGEST, largest_pieces
 from gradscope.render.options import Mark, Overlay
@@ -26,18 +28,19 @@ if TYPE_CHECKING:
     from gradscope.analyses.diff.comparison import Comparison, Distance
     from gradscope.analyses.diff.union import Union
 
-ONLY_A, ONLY_B, CHANGED = "#0a6ebd", "#6d28d9", "#0f766e"
+ONLY_A, ONLY_B = "#0a6ebd", "#6d28d9"
 """Colours that are none of the scale of gradients."""
 
 MEASURE = "‖A - B‖ in % of the larger ‖g‖"
 """What the colours of a comparison mean."""
 
+_CHANGED = Mark(CHANGED, "changed", 2)
 _ALONE = {"A": Mark(ONLY_A, "only in A", 3), "B": Mark(ONLY_B, "only in B", 3)}
 STEPS = (0.01, 0.1, 0.5)
 """Relative differences from which a gradient has the next shade."""
 
-SHADES = ("#fdf0dd", "#fbd7a6", "#f0a04b", "#d9690f")
-"""Gradients that differ by less than each of these, or by more."""
+SHADES = ("#fdf3e4", "#fbdfba", "#f8c78a", "#f4ae62")
+"""Gradients that differ by less than each of these, or by more: all text is readable on them."""
 
 INKS = ("#a98045", "#b8700f", "#a84f09", "#7a3300")
 """The same for arrows and words, readable on white."""
@@ -48,7 +51,7 @@ LONGEST_NAME = 30
 
 def overlay(comparison: Comparison, both: Union) -> Overlay:
     """The marks for every node and edge of the union that differs."""
-    changed = {c.a.node for c in comparison.changes if c.what == "changed" and c.a}
+    changed = {c.a.node: c.detail for c in comparison.changes if c.what == "changed" and c.a}
     differing = {edge.a: edge for edge in comparison.differing_edges() if edge.a >= 0}
     nodes: dict[int, Mark] = {}
     edges: dict[int, Mark] = {}
@@ -56,7 +59,8 @@ def overlay(comparison: Comparison, both: Union) -> Overlay:
         if a is None or b is None:
             nodes[new] = _ALONE["A" if b is None else "B"]
         elif a in changed:
-            nodes[new] = Mark(CHANGED, "changed", weight=2)
+            detail = re.sub(r"Backward\d*\b", "", changed[a])
+            nodes[new] = replace(_CHANGED, more=visible(shorten(detail, LONGEST, "…")))
     for new, (a, b) in enumerate(both.edges):
         if a is None or b is None:
             edges[new] = _ALONE["A" if b is None else "B"]
@@ -70,6 +74,7 @@ def overlay(comparison: Comparison, both: Union) -> Overlay:
     names = [shorten(name, LONGEST_NAME, "…", keep_end=True) for name in comparison.names]
     sides = zip("AB", names, strict=True)
     key = [replace(_ALONE[side], words=f"only in {side}, {name}") for side, name in sides]
+    key += [_CHANGED] if changed else []
     words = [*(f"under {step:.0%}".replace("%", " %") for step in STEPS), "more"]
     key += [Mark(shade, told) for shade, told in zip(SHADES, words, strict=True)]
     key.append(Mark("", MEASURE + _by_norms(edges.values())))

@@ -206,7 +206,7 @@ class Marks:
         ]
 
     def _placed(self, spot: Spot, item: Item) -> Spot:
-        if item.template is None or spot.is_round or spot.leaf:
+        if len(item.rounds) < 2 or spot.is_round or spot.leaf:
             return spot
         where = short(self._scene.rounds(item)[item.round_of()[spot.node]].name)
         what, comma, more = spot.words.partition(", ")

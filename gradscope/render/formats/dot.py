@@ -15,7 +15,7 @@ from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.boxes import INK, LONGEST_TEXT, block, box, text
-from gradscope.render.drawing.facts import heaviest, most_saved, saved
+from gradscope.render.drawing.facts import mark_of, most_saved, saved
 from gradscope.render.drawing.graphviz import side_by_side
 from gradscope.render.drawing.labels import (
     BADGE_INKS,
@@ -354,9 +354,8 @@ class _Drawing:
             share = saved(self.scene, item) / self.most_saved
             typical = len(STEPS) // 2
             style["fillcolor"] = tint(typical + math.ceil(share * (len(STEPS) - 1 - typical)))
-        overlay = self.scene.options.overlay
-        mark = heaviest(overlay.nodes if overlay else {}, item.members)
-        if mark is not None:
+        mark = mark_of(self.scene, item)
+        if mark is not None and mark.color:
             style |= {"penwidth": "2", "fillcolor" if mark.fill else "color": mark.color}
         if info is not None and info.state == "non-finite":
             # Where the cause is marked, what follows from it steps back.

@@ -213,8 +213,8 @@ class _Strip:
                 names = known.round_names(group.id)
                 for round_name, y in ((names[0], top + 9), (names[-1], end - 4)):
                     at = {"x": f"{(BRACKET - 1) / 2}", "y": f"{y:.1f}", "text-anchor": "middle"}
-                    number = re.sub(r",000$", "k", re.sub(r".*[^\d,]", "", round_name))
-                    _text(into, number, at | {"font-size": "8"})
+                    short_name = re.sub(r",000$", "k", re.sub(r".*[^\d,]", "", round_name))
+                    _text(into, short_name, at | {"font-size": "8"})
 
 
 def _fitting(name: str, room: float) -> str:
