@@ -2,6 +2,7 @@
 import { Camera } from "./camera.js";
 import { extent } from "./curve.js";
 import { pause, span } from "./element.js";
+import { plural } from "./format.js";
 import { Layouts, flatten } from "./layout.js";
 import { Model } from "./model.js";
 import { Gradients, Overlay } from "./overlay.js";
@@ -121,7 +122,9 @@ export class Drawing {
     const { above, model } = this;
     const root = this.boxes.get(this._rootKey());
     above.hidden = !root || root.y + root.height > this.view.y;
-    if (!above.hidden) above.title = `${inShort(model, { seed: 0 }).join(" ")}, to output (Home)`;
+    if (above.hidden) return;
+    const many = this.drawing.boxes.filter((box) => !box.open && box.y + box.height <= this.view.y).length;
+    above.textContent = `↑ ${inShort(model, { seed: 0 }).join(" ")} · ${plural(many, "box", "boxes")} above`;
   }
 
   scene() {

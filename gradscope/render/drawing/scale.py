@@ -74,13 +74,9 @@ class Scale:
         self.low = low - missing
         self.high = high + missing
         largest = max([*logs, *_logarithms(given)], default=-math.inf)
-        self.largest = 10 ** min(largest, 308)
-        """The largest norm; 0 where there is none."""
-        self.smallest = 10 ** logs[0] if logs else math.inf
-        """The smallest that is not far below all others; infinite where there is none."""
         self.is_passed_above = largest > math.log10(self.ends[1])
         """Whether there are larger norms than the scale has, as that is told."""
-        self.is_passed_below = float(f"{self.smallest:.1g}") < self.ends[0]
+        self.is_passed_below = bool(logs) and float(f"{10 ** logs[0]:.1g}") < self.ends[0]
 
     @property
     def ends(self) -> tuple[float, float]:
