@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from gradscope.escaping import visible
 from gradscope.model.explanation import End, Path, Weights
-from gradscope.model.report import Report
+from gradscope.model.report import GradientInfo, Report
 from gradscope.notation.textbook import SIGNS
 from gradscope.render.answers.explained import (
     INDENT,
@@ -24,7 +24,7 @@ from gradscope.render.answers.explained import (
     symbol,
     total,
 )
-from gradscope.render.answers.explained_step import StepWriter, as_table, multiplied
+from gradscope.render.answers.explained_step import StepWriter, as_table
 from gradscope.render.drawing.scale import BAD_INK
 from gradscope.render.drawing.verdict import alarm
 from gradscope.render.options import Options
@@ -294,10 +294,17 @@ class PathsWriter:
         self.explained = explained
         self.end = end
         self.tensor = explained.tensor(end)
-        self.gradient = explained.arrived(end)
-        self.arrived = explained.gradient(self.gradient, self.tensor.shape)
+        self.gradient: GradientInfo | None = None
+        if explained.backward is not None:
+            brought, at, leaf = explained.backward.brought, explained.backward.at, end.leaf
+            self.gradient = at(end.node, end.output) if leaf is None else brought(leaf)
+        self.arrived = self.told(self.gradient) if self.gradient else "?"
         self.count = float(end.count or 0)
         self.shown = self._shown()
+
+    def told(self, info: GradientInfo) -> str:
+        """A gradient of the tensor."""
+        return self.explained.gradient(info, self.tensor).text
 
     def _shown(self) -> Sequence[Path]:
         """The paths that are listed: those that bring something."""
@@ -344,7 +351,7 @@ class PathsWriter:
                 added, self.tensor.shape, amounts[0].dtype if amounts else ""
             )
             if len(amounts) == 1:
-                rest = self.explained.gradient(amounts[0], self.tensor.shape)
+                rest = self.told(amounts[0])
             rest = "0" if is_nothing else rest
             others = "path" if left == 1 else f"{_count(left)} paths"
             brings = f" {'brings' if left == 1 else 'bring'} {rest}" if rest else ""
@@ -362,7 +369,7 @@ class PathsWriter:
             return  # norms do not add up
         if self.gradient is None or self.gradient.values is None:
             return
-        terms = " + ".join(explained.gradient(path.contribution, tensor.shape) for path in shown)
+        terms = " + ".join(self.told(path.contribution) for path in shown)
         if not agree(added, self.gradient.values, explained.precision):
             found = (
                 explained.values(added, tensor.shape, shown[0].contribution.dtype) or "their sum"
@@ -383,7 +390,7 @@ class PathsWriter:
 
     def _path(self, path: Path) -> Iterator[str]:
         explained = self.explained
-        brought = explained.gradient(path.contribution, self.tensor.shape)
+        brought = self.told(path.contribution)
         product = self._product(path)
         text = f"{product} = {brought}" if product else brought
         width = explained.options.width - INDENT - LABEL
@@ -421,27 +428,17 @@ class PathsWriter:
     def _product(self, path: Path) -> str:
         """The gradient given times the derivative of every step, where all are known, and that is
         what came: a backward of the program need not be linear."""
-        explained = self.explained
-        root = explained.graph.roots[path.root]
-        if explained.backward is None or not path.edges:
+        explained, backward, graph = self.explained, self.explained.backward, self.explained.graph
+        if backward is None or not path.edges:
             return ""
-        seed = explained.backward.gradients[explained.backward.seeds[path.root]]
-        outputs = [root.output, *(explained.edge(edge).output for edge in path.edges)]
+        root = graph.roots[path.root]
+        given = backward.gradients[backward.seeds[path.root]]
+        outputs = [root.output, *(graph.edges[edge].output for edge in path.edges)]
         along = [explained.locals.get(one) for one in zip(path.edges, outputs, strict=False)]
-        known = [one for one in along if one is not None]
-        shape = explained.shape(root.node, root.output)
-        if len(known) < len(along):
-            return ""
-        row, brought = [*map(float, seed.values or ())], path.contribution.values
-        for local in known:
-            # A gradient that was not yet reduced to its tensor's shape has more numbers.
-            if len(row) != (len(local.values) if local.diagonal else local.shape[0]):
-                row = []
-                break
-            row = multiplied(tuple(row), local)
-        if row and brought and not agree(row, brought, explained.precision):
-            return ""
-        return explained.product(seed, shape, known)
+        made = explained.gradient(given, graph.nodes[root.node].output(root.output))
+        row, text = explained.product(made, along)
+        brought = path.contribution.values
+        return "" if brought and not agree(row, brought, explained.precision) else text
 
     # ------------------------------------------------------------------ .grad
 
@@ -453,7 +450,7 @@ class PathsWriter:
             return
         entries = (entry.before or 0, entry.new, entry.after)
         infos = [backward.gradients[one] for one in entries]
-        before, came, after = (self.explained.gradient(x, self.tensor.shape) for x in infos)
+        before, came, after = map(self.told, infos)
         text = f"{before} + {came} = {after}: what was there before, and what came now"
         if infos[1].state in ("none", "not reached"):
             text = f"stays {after}: nothing came"

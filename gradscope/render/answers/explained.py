@@ -9,6 +9,9 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import chain
+from operator import mul
+from typing import NamedTuple
 
 from gradscope.escaping import visible
 from gradscope.model.explanation import End, Explanation, Local, Term
@@ -44,6 +47,22 @@ HALF = {"float16": 1e-2, "bfloat16": 5e-2}
 
 UNNAMED = "the root"
 """A root that no variable holds."""
+
+
+class WrittenGradient(NamedTuple):
+    """A gradient, the shape of its tensor where that is known, and what is written for it."""
+
+    info: GradientInfo
+    shape: tuple[int, ...] | None
+    text: str
+
+
+class ChainProduct(NamedTuple):
+    """A gradient times Jacobians: its numbers, none where one of these is not known; and the
+    factors in writing, "" where any has many numbers."""
+
+    row: Sequence[float] = ()
+    text: str = ""
 
 
 class Explained(GraphAnswer):
@@ -99,19 +118,20 @@ class Explained(GraphAnswer):
         """An edge of the graph."""
         return self.graph.edges[number]
 
-    def on_edge(self, number: int) -> GradientInfo | None:
+    def behind(self, edge: int) -> TensorInfo | None:
+        """The forward tensor that an edge leads to, where it is known."""
+        place = self.edge(edge)
+        return self.graph.nodes[place.target].output(place.output)
+
+    def on_edge(self, edge: int) -> WrittenGradient | None:
         """The gradient that flowed along an edge, None where no pass was made."""
-        return self.backward.on_edge(number) if self.backward else None
+        sent = self.backward.on_edge(edge) if self.backward else None
+        return self.gradient(sent, self.behind(edge)) if sent else None
 
-    def upstream(self, node: int, output: int) -> GradientInfo | None:
-        """The gradient that a node received for an output."""
-        return self.backward.at(node, output) if self.backward else None
-
-    def arrived(self, end: End) -> GradientInfo | None:
-        """The gradient of a tensor that is explained; None where no pass was made."""
-        if end.leaf is None:
-            return self.upstream(end.node, end.output)
-        return self.scene.gradients.leaf(end.leaf) if self.scene.gradients else None
+    def upstream(self, node: int, output: int) -> WrittenGradient | None:
+        """The gradient that a node received for an output, None where no pass was made."""
+        info = self.backward.at(node, output) if self.backward else None
+        return self.gradient(info, self.graph.nodes[node].output(output)) if info else None
 
     # ------------------------------------------------------------------ names
 
@@ -167,8 +187,9 @@ class Explained(GraphAnswer):
     def element(self, term: Term) -> str:
         """``y[2]``, ``z[0,1]``, or the root itself where it is one number."""
         root = self.graph.roots[term.root]
-        shape = self.shape(root.node, root.output) or ()
-        return symbol(self.root_label(term.root)) + index_of(term.element, shape)
+        made = self.graph.nodes[root.node].output(root.output)
+        index = index_of(term.element, made.shape if made else ())
+        return symbol(self.root_label(term.root)) + index
 
     # ------------------------------------------------------------------ numbers
 
@@ -177,11 +198,6 @@ class Explained(GraphAnswer):
         leaves, nodes = self.graph.leaves, self.graph.nodes
         made = nodes[end.node].output(end.output) if end.leaf is None else None
         return made or leaves[end.leaf or 0].tensor
-
-    def shape(self, node: int, output: int) -> tuple[int, ...] | None:
-        """The shape of a node's output, where it is known."""
-        tensor = self.scene.tensor(node, output)
-        return None if tensor is None else tensor.shape
 
     def values(
         self, values: Sequence[Number] | None, shape: tuple[int, ...] | None, dtype: str = "float32"
@@ -192,47 +208,47 @@ class Explained(GraphAnswer):
         sizes = shape if shape is not None else (len(values),)
         return numbers.tensor(values, sizes, dtype)
 
-    def value(self, node: int, output: int) -> str:
+    def value(self, info: TensorInfo | None) -> str:
         """A forward tensor: its values where they are few."""
-        info = self.scene.tensor(node, output)
         return self.values(info.values, info.shape, info.dtype) if info else ""
 
-    def gradient(self, info: GradientInfo | None, shape: tuple[int, ...] | None) -> str:
-        """A gradient: its values where they are few, else its norm, else its state in a word."""
-        if info is None:
-            return "?"
-        found = self.values(info.values, shape, info.dtype)
-        if found:
-            return found
-        word = state_word(info, self.glyphs.silent, self.glyphs.bad)
-        if word or info.norm is None:
-            return word or (NOT_THERE if info.released else "?")
-        return f"‖{numbers.number(info.norm)}‖"
+    def gradient(self, info: GradientInfo, tensor: TensorInfo | None) -> WrittenGradient:
+        """A gradient of a tensor: its values where they are few, else its norm, else its state in a
+        word."""
+        shape = None if tensor is None else tensor.shape
+        text = self.values(info.values, shape, info.dtype)
+        text = text or state_word(info, self.glyphs.silent, self.glyphs.bad)
+        if not text and info.norm is not None:
+            text = f"‖{numbers.number(info.norm)}‖"
+        return WrittenGradient(info, shape, text or (NOT_THERE if info.released else "?"))
 
     def local(self, local: Local, is_row: bool = False) -> str:
         """A Jacobian: one number, one for each element, in a row if that is asked, or a matrix."""
-        edge = self.edge(local.edge)
         if not local.diagonal and local.shape[0] > 1:
             return numbers.tensor(local.values, local.shape, "float32")
         if local.diagonal and len(set(local.values)) == 1:
             return numbers.element(local.values[0])
-        return self.values(local.values, None if is_row else self.shape(edge.target, edge.output))
+        behind = None if is_row else self.behind(local.edge)
+        return self.values(local.values, behind.shape if behind else None)
 
-    def product(
-        self, info: GradientInfo, shape: tuple[int, ...] | None, along: Sequence[Local]
-    ) -> str:
+    def product(self, given: WrittenGradient, along: Sequence[Local | None]) -> ChainProduct:
         """A gradient times Jacobians: ``×`` one number or element by element, ``@`` a matrix, where
-        everything else stands as one row; "" where any has many numbers."""
-        if any(len(one.values) > MOST_NUMBERS for one in along):
-            return ""
-        matrices = [not (one.diagonal or one.shape[0] == 1 or is_identity(one)) for one in along]
+        everything else stands as one row."""
+        (info, shape, _), row = given, [*map(float, given.info.values or ())]
+        for one in along:
+            # A gradient that was not yet reduced to its tensor's shape has more numbers.
+            if one is None or len(row) != one.shape[0]:
+                return ChainProduct()
+            row = _multiplied(row, one)
+        known = [one for one in along if one is not None]
+        matrices = [not (one.diagonal or one.shape[0] == 1 or is_identity(one)) for one in known]
         is_row = any(matrices)
-        given = self.values(info.values, None if is_row and shape else shape, info.dtype)
-        texts = ["1" if is_identity(one) else self.local(one, is_row) for one in along]
-        if not all((given, *texts)):
-            return ""
-        signs = ("@" if matrix else "×" for matrix in matrices)
-        return " ".join([given, *(f"{sign} {one}" for sign, one in zip(signs, texts, strict=True))])
+        texts = ["1" if is_identity(one) else self.local(one, is_row) for one in known]
+        texts.insert(0, self.values(info.values, None if is_row and shape else shape, info.dtype))
+        if not all(texts) or any(len(one.values) > MOST_NUMBERS for one in known):
+            return ChainProduct(row)
+        signs = ["", *(" @ " if matrix else " × " for matrix in matrices)]
+        return ChainProduct(row, "".join(chain.from_iterable(zip(signs, texts, strict=True))))
 
     # ------------------------------------------------------------------ lines
 
@@ -277,6 +293,14 @@ def index_of(place: int, shape: tuple[int, ...]) -> str:
         place, index = divmod(place, max(size, 1))
         found.insert(0, str(index))
     return f"[{','.join(found)}]" if shape else ""
+
+
+def _multiplied(upstream: Sequence[float], local: Local) -> list[float]:
+    """Upstream gradient times Jacobian: element by element, or row vector times matrix."""
+    values, columns = [*map(float, local.values)], local.shape[1]
+    if local.diagonal:
+        return [*map(mul, upstream, values)]
+    return [sum(map(mul, upstream, values[column::columns])) for column in range(columns)]
 
 
 def is_identity(local: Local) -> bool:

@@ -59,11 +59,29 @@ class Wording:
         slots = enumerate(step.arguments)
         self.edges = {name: by_slot[slot] for slot, name in slots if name and slot in by_slot}
 
-    # ------------------------------------------------------------------ operands
+    def of(self, edge: int) -> tuple[str, str, str]:
+        """An operand, ``a``, or ``u = 2*b`` where it is given a letter; the derivative by it, ``∂(c
+        × d)/∂c = d = 4``; torch's own formula, where there is no notation, with everything always.
 
-    def argument(self, edge: int) -> str:
-        """The function's argument that an edge leads to, "" where that is not known."""
-        return next((name for name, one in self.edges.items() if one == edge), "")
+        Each is "" where it is not known."""
+        argument = next((name for name, one in self.edges.items() if one == edge), "")
+        if not argument:
+            return "", "", ""
+        text, letters, derivative = self.texts[argument], self.letters, self.derivatives[argument]
+        told = " ".join(self.derivatives.values())
+        if argument in letters and _has(told, letters[argument]):
+            text = f"{letters[argument]} = {text}"
+        # Those that carry a gradient are said where it is sent to them.
+        constants = (name for name in letters if name not in self.edges)
+        said = [f"{letters[name]} = {self.texts[name]}" for name in constants]
+        said = [one for one in said if _has(derivative, one[0])]
+        everything = self.explained.everything
+        known = (one.text for one in self.rule.formulas if argument in one.arguments)
+        shown = [one for one in known if everything or (not derivative and _teaches(one))]
+        formula = "; ".join(f"torch: {visible(one)}" for one in shown)
+        return text, ", ".join([derivative, *said]), formula
+
+    # ------------------------------------------------------------------ operands
 
     @cached_property
     def texts(self) -> dict[str, str]:
@@ -101,8 +119,8 @@ class Wording:
     def numbers(self) -> dict[str, str]:
         """The same in numbers, as far as these are known and few."""
         found = {name: text for name, text in self.texts.items() if operands.is_number(text)}
-        places = {name: self.explained.edge(edge) for name, edge in self.edges.items()}
-        found |= {name: self.explained.value(at.target, at.output) for name, at in places.items()}
+        behind = {name: self.explained.behind(edge) for name, edge in self.edges.items()}
+        found |= {name: self.explained.value(tensor) for name, tensor in behind.items()}
         return {name: text for name, text in found.items() if text}
 
     @cached_property
@@ -120,13 +138,6 @@ class Wording:
         free = (letter for letter in LETTERS if letter not in taken)
         return dict(zip(long, free, strict=False))
 
-    def named(self, edge: int) -> str:
-        """The operand that an edge leads to: ``a``, or ``u = 2*b`` where it is given a letter."""
-        argument = self.argument(edge)
-        text, letter = self.texts.get(argument, ""), self.letters.get(argument)
-        is_used = letter and any(_has(self._derivative(one), letter) for one in self.edges)
-        return f"{letter} = {text}" if is_used else text
-
     # ------------------------------------------------------------------ what is computed
 
     def taken(self) -> str:
@@ -142,28 +153,15 @@ class Wording:
         function = self.rule.function.partition("(")[0].partition(".")[0].strip("_")
         return notation.operation(self.op, function, self.step.arguments, texts)
 
-    def derivative(self, edge: int) -> str:
-        """``∂(c × d)/∂c = d = 4``, as far as it is known."""
-        argument = self.argument(edge)
-        text = self._derivative(argument)
-        # Those that carry a gradient are said where it is sent to them.
-        constants = (name for name in self.letters if name not in self.edges)
-        said = [f"{self.letters[n]} = {self.texts[n]}" for n in constants]
-        return ", ".join([text, *(one for one in said if _has(text, one[0]))])
-
-    def formula(self, edge: int) -> str:
-        """Torch's own formula, where there is no notation for it; with everything always."""
-        argument, everything = self.argument(edge), self.explained.everything
-        if self._derivative(argument) and not everything:
-            return ""
-        found = (one.text for one in self.rule.formulas if argument in one.arguments)
-        return "; ".join(f"torch: {visible(one)}" for one in found if everything or _teaches(one))
+    @cached_property
+    def derivatives(self) -> dict[str, str]:
+        """The derivative by each operand, as far as it is known."""
+        return {name: self._derivative(name) for name in self.edges}
 
     def _derivative(self, argument: str) -> str:
         texts = {**self.texts, **self.letters}
         if self._is_complex:
-            info = self.explained.on_edge(self.edges[argument]) if argument else None
-            is_real = info is not None and "complex" not in info.dtype
+            is_real = bool(dtype := self._dtype(self.edges[argument])) and "complex" not in dtype
             return notation.sent_complex(self.op, argument, texts, is_real)
         is_rounded = "rounding_mode" in operands.parameters(self.rule.function)
         symbol = "" if is_rounded else notation.derivative(self.op, argument, texts)
@@ -171,15 +169,10 @@ class Wording:
             return notation.sent(self.op, argument, texts)
         whole = operands.bracketed(self._operation(texts))
         left = f"∂{whole}/∂{operands.bracketed(texts[argument])}"
-        summed = f"; summed where {texts[argument]} was repeated" * self._is_repeated(argument)
+        own, result = self.explained.behind(self.edges[argument]), self.node.output(0)
+        is_repeated = own and result and math.prod(own.shape) < math.prod(result.shape)
+        summed = f"; summed where {texts[argument]} was repeated" if is_repeated else ""
         return "".join([f"{left} = {symbol}", *self._numbers(argument, symbol), summed])
-
-    def _is_repeated(self, argument: str) -> bool:
-        """Whether an operand has fewer elements than the result."""
-        place = self.explained.edge(self.edges[argument])
-        own = self.explained.shape(place.target, place.output)
-        whole = self.explained.shape(self.node.id, 0)
-        return own is not None and whole is not None and math.prod(own) < math.prod(whole)
 
     def _numbers(self, argument: str, symbol: str) -> Iterator[str]:
         """The derivative with numbers in place of names, and its value: ``= 1/4``, ``= 0.25``."""
@@ -189,18 +182,24 @@ class Wording:
         if _SENTENCE.search(symbol):  # about each element; lists of numbers say nothing in it
             replaced, equals = "", "; here"
         value = self.explained.local(local) if local and local.diagonal else ""
-        info = self.explained.on_edge(self.edges[argument])
+        dtype = self._dtype(self.edges[argument])
         last = symbol
         for more in (replaced, value):
             if more and more != last:
-                narrow = last is not symbol and info is not None and "float16" in info.dtype
-                yield f"{equals} {more}" + (f" in {info.dtype}" if narrow and info else "")
+                narrow = last is not symbol and "float16" in dtype
+                yield f"{equals} {more}" + f" in {dtype}" * narrow
                 last = more
+
+    def _dtype(self, edge: int) -> str:
+        """That of the gradient along an edge; "" where no pass was made."""
+        sent = self.explained.on_edge(edge)
+        return sent.info.dtype if sent else ""
 
     @cached_property
     def _is_complex(self) -> bool:
-        sent = (self.explained.on_edge(edge) for edge in self.explained.leaving[self.step.node])
-        return any(one and "complex" in one.dtype for one in (*self.node.outputs, *sent))
+        dtypes = [*map(self._dtype, self.explained.leaving[self.step.node])]
+        dtypes += [one.dtype for one in self.node.outputs if one]
+        return any("complex" in dtype for dtype in dtypes)
 
     def local(self, edge: int) -> Local | None:
         """The one Jacobian at an edge; None where there is none, or one for each output."""
@@ -238,7 +237,10 @@ COLUMNS = (
 
 
 class StepWriter:
-    """One step: what was computed, the gradient that arrived, and what each operand is sent."""
+    """One step: what was computed, the gradient that arrived, and what each operand is sent.
+
+    ``received`` are the upstream gradients that arrived, by output, ``upstream`` all as text.
+    """
 
     def __init__(self, explained: Explained, record: ChainStep) -> None:
         self.explained = explained
@@ -251,21 +253,12 @@ class StepWriter:
         self.title = f"{sign} #{record.node} {explained.title(self.node)}"
         self.expression = explained.expression(self.node)
         self.place = explained.scene.place(self.node.line)
-
-    @cached_property
-    def received(self) -> dict[int, GradientInfo]:
-        """The upstream gradients that arrived, by output."""
         outputs = range(len(self.node.outputs))
-        found = {output: self.explained.upstream(self.node.id, output) for output in outputs}
-        return {k: info for k, info in found.items() if info and info.state not in SILENT}
+        arrived = {output: explained.upstream(self.node.id, output) for output in outputs}
+        self.received = {k: x for k, x in arrived.items() if x and x.info.state not in SILENT}
+        self.upstream = ", ".join(one.text for one in self.received.values())
 
-    @property
-    def upstream(self) -> str:
-        """The same as text."""
-        shapes = {output: self.explained.shape(self.node.id, output) for output in self.received}
-        return ", ".join(self.explained.gradient(x, shapes[k]) for k, x in self.received.items())
-
-    def arrivals(self, output: int) -> list[tuple[GradientInfo, str]]:
+    def arrivals(self, output: int) -> list[tuple[str, str]]:
         """The gradients that were added up for an output, and where each is from."""
         explained, here, backward = self.explained, self.node.id, self.explained.backward
         if backward is None:
@@ -276,13 +269,9 @@ class StepWriter:
         for edge in explained.arriving[here]:
             if explained.edge(edge).output == output:
                 found.append((backward.on_edge(edge), f"from #{explained.edge(edge).source}"))
-        return [one for one in found if one[0].state not in SILENT]
-
-    def sent(self, edge: int) -> str:
-        """The gradient along an edge; "" where there is none."""
-        info, place = self.explained.on_edge(edge), self.explained.edge(edge)
-        shape = self.explained.shape(place.target, place.output)
-        return self.explained.gradient(info, shape) if info else ""
+        tensor = self.node.output(output)
+        loud = [one for one in found if one[0].state not in SILENT]
+        return [(explained.gradient(info, tensor).text, origin) for info, origin in loud]
 
     # ------------------------------------------------------------------ in full
 
@@ -308,21 +297,18 @@ class StepWriter:
             yield from explained.entry("local", text, BAD_INK)
 
     def _value(self) -> str:
-        outputs = range(len(self.node.outputs))
-        results = [self.explained.value(self.node.id, output) for output in outputs]
+        results = [*map(self.explained.value, self.node.outputs)]
         if not all(results):
             return ""
         taken = self.wording.taken() if len(results) == 1 else ""
         return f"{taken} = {results[0]}" if taken else ", ".join(results)
 
     def _arrived(self, output: int) -> str:
-        explained = self.explained
-        shape = explained.shape(self.node.id, output)
-        arrivals = self.arrivals(output)
-        text = explained.gradient(self.received[output], shape)
+        arrivals, text = self.arrivals(output), self.received[output].text
         origin = ", ".join(name for _, name in arrivals)
-        added = " + ".join(explained.gradient(part, shape) for part, _ in arrivals)
-        hook = explained.backward.hook_on(self.node.id) if explained.backward is not None else None
+        added = " + ".join(part for part, _ in arrivals)
+        backward = self.explained.backward
+        hook = backward.hook_on(self.node.id) if backward is not None else None
         if hook is not None:
             place = f" ({hook})" if hook else ""
             return f"{added}  ({origin}), which a hook of the program{place} replaced by {text}"
@@ -334,70 +320,53 @@ class StepWriter:
         """An operand, the derivative by it, and the product."""
         to = self.explained.to(edge)
         label = f"→ {to}" if cells(to) < LABEL - 2 else "→ leaf"
-        named = self.wording.named(edge)
-        said = (
-            named
-            if label == "→ leaf" or named != self.explained.name(self.explained.edge(edge).target)
-            else ""
-        )
-        words = self.wording
-        told = (said, words.derivative(edge), words.formula(edge), self._product(edge))
+        named, derivative, formula = self.wording.of(edge)
+        if label != "→ leaf" and named == self.explained.name(self.explained.edge(edge).target):
+            named = ""
+        told = (named, derivative, formula, self._product(edge, derivative))
         yield from self.explained.beside(label, *(told if any(told) else ["no gradient goes here"]))
 
-    def _product(self, edge: int) -> str:
+    def _product(self, edge: int, derivative: str) -> str:
         """``upstream × local = sent``, as far as these are known and small; without a gradient the
         local Jacobian, where no number says it."""
-        explained, info = self.explained, self.explained.on_edge(edge)
-        if info is None:
-            local = None if explained.backward is not None else self.wording.local(edge)
+        explained, sent = self.explained, self.explained.on_edge(edge)
+        if sent is None:
+            local = self.wording.local(edge)
             if local is None or local.diagonal or len(local.values) > MOST_NUMBERS:
                 return ""
             return f"J = {numbers.tensor(local.values, local.shape, 'float32')}"
-        if info.state == "not reached" or not self.received:
-            return "" if info.state == "not reached" else "nothing arrived, so nothing is sent"
-        sent = self.sent(edge)
-        products = list(self._products(edge))
-        rows = [multiplied(self.received[k].values or (), local) for k, local, _ in products]
-        added = total(rows)
-        is_known = products and len(products) == len(self.received) and info.values
-        if added is None or not is_known or not all(text for *_, text in products):
-            return f"{self.upstream} → {sent}"
-        text = " + ".join(text for *_, text in products)
-        if agree(added, info.values or (), explained.precision):
+        if sent.info.state == "not reached" or not self.received:
+            return "nothing arrived, so nothing is sent" * (sent.info.state != "not reached")
+        along = [explained.locals.get((edge, output)) for output in self.received]
+        given = zip(self.received.values(), along, strict=True)
+        products = [explained.product(upstream, [local]) for upstream, local in given]
+        text = " + ".join(one.text for one in products)
+        added = total([one.row for one in products])
+        if not (sent.info.values and added and all(one.text for one in products)):
+            return f"{self.upstream} → {sent.text}"
+        if agree(added, sent.info.values, explained.precision):
             # Where words say which elements are taken, a matrix of 0 and 1 says no more.
-            taken = {float(value) for _, local, _ in products for value in local.values} <= {0, 1}
-            is_said = "@" in text and taken and self.wording.derivative(edge)
-            return f"{self.upstream} → {sent}" if is_said else f"{text} = {sent}"
-        return f"{text} = {numbers.tensor(added, (len(added),), 'float32')}, but {sent} was sent"
-
-    def _products(self, edge: int) -> Iterator[tuple[int, Local, str]]:
-        """For each output that got a gradient its Jacobian, and the product in numbers, "" where
-        these are many."""
-        explained = self.explained
-        for output, info in self.received.items():
-            local = explained.locals.get((edge, output))
-            # A gradient that was not yet reduced to its tensor's shape has more numbers.
-            if local is not None and len(info.values or ()) == local.shape[0]:
-                shape = explained.shape(self.node.id, output)
-                yield output, local, explained.product(info, shape, [local])
+            taken = {float(value) for one in along if one for value in one.values} <= {0, 1}
+            is_said = "@" in text and taken and derivative
+            return f"{self.upstream} → {sent.text}" if is_said else f"{text} = {sent.text}"
+        made = numbers.tensor(added, (len(added),), "float32")
+        return f"{text} = {made}, but {sent.text} was sent"
 
     # ------------------------------------------------------------------ as rows
 
     def rows(self, told: set[int]) -> Iterator[list[Cell]]:
         """A row for each edge that leads to a node that is told; for all, where none does."""
         explained = self.explained
-        above = [*self.received.values()]
+        above = [one.info for one in self.received.values()]
         arrived = max((len(self.arrivals(output)) for output in self.received), default=0)
         joins = f"{explained.glyphs.sum}{arrived} " if arrived > 1 else ""
         upstream = Part(joins + self._short(self.upstream, above))
-        words, place = (
-            [Part(self.title, "bold"), Part(self.expression, "cyan"), upstream],
-            self.place,
-        )
+        words = [Part(self.title, "bold"), Part(self.expression, "cyan"), upstream]
+        place = self.place
         among = [edge for edge in self.edges if explained.edge(edge).target in told]
         leaving = among or self.edges
         for edge in leaving:
-            info, local = explained.on_edge(edge), self.wording.local(edge)
+            sent, local = explained.on_edge(edge), self.wording.local(edge)
             is_factor = local is not None and (local.diagonal or local.shape[0] == 1)
             text = explained.local(local) if local is not None and is_factor else ""
             factor = self._short(f"× {text}" if text else "", [])
@@ -405,8 +374,8 @@ class StepWriter:
                 *words,
                 factor,
                 explained.to(edge) if len(leaving) > 1 else "",
-                self._short(self.sent(edge), [info] if info else []),
-                "" if factor else ratio(above, info),
+                self._short(sent.text, [sent.info]) if sent else "",
+                "" if factor else ratio(above, sent.info if sent else None),
                 Part(place, "dim"),
             ]
             words, place = [Part("")] * 3, ""
@@ -425,19 +394,6 @@ def ratio(above: Sequence[GradientInfo], sent: GradientInfo | None) -> str:
         return ""
     grown = float(sent.norm) / float(above[0].norm)
     return f"×{grown:.3g}" if math.isfinite(grown) else ""
-
-
-def multiplied(upstream: tuple[float | str, ...], local: Local) -> list[float]:
-    """Upstream gradient times Jacobian: element by element, or row vector times matrix."""
-    above = [float(value) for value in upstream]
-    values = [float(value) for value in local.values]
-    if local.diagonal:
-        return [a * b for a, b in zip(above, values, strict=True)]
-    rows, columns = local.shape
-    return [
-        sum(above[row] * values[row * columns + column] for row in range(rows))
-        for column in range(columns)
-    ]
 
 
 def as_table(explained: Explained) -> Iterator[str]:
