@@ -8,7 +8,8 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import mul
 
 from gradscope.escaping import visible
 from gradscope.model.explanation import End, Path, Weights
@@ -218,32 +219,27 @@ class WeightWriter:
     def _jacobian(self, column: int, end: End) -> Iterator[str]:
         """The Jacobian by one tensor, the weight beside each row, and below it their product; not
         of a tensor of many numbers."""
-        explained, terms = self.explained, self.terms
-        rows = [term.derivatives[column] for term in terms]
-        known = [row.values for row in rows if row.values is not None]
-        if not known or len(known) < len(rows) or len({*map(len, known)}) > 1:
+        explained, terms, is_given = self.explained, self.terms, self.weights.is_given
+        found = [term.derivatives[column] for term in terms]
+        rows = [[*map(float, one.values)] for one in found if one.values is not None]
+        if not rows or len(rows) < len(found) or len({*map(len, rows)}) > 1:
             return
         name, root = explained.name(end.node), symbol(self.label)
         root = f"({root})" if len(self.graph.roots) > 1 else root
         shape = explained.tensor(end).shape
-        first, rows_of = ["", *map(explained.element, terms)], [*known]
+        first = ["", *map(explained.element, terms), *[self.product] * is_given]
         weights = [float(term.weight) for term in terms]
-        if self.weights.is_given:
-            scaled = [
-                [weight * float(one) for one in row]
-                for weight, row in zip(weights, known, strict=True)
-            ]
-            first.append(self.product)
-            rows_of.append(tuple(total(scaled) or ()))
-        texts = zip(*(numbers.each(row, rows[0].dtype) for row in rows_of), strict=True)
+        if is_given:
+            rows.append([sum(map(mul, weights, one)) for one in zip(*rows, strict=True)])
+        texts = zip(*(numbers.each(row, found[0].dtype) for row in rows), strict=True)
         columns = [[index_of(at, shape), *one] for at, one in enumerate(texts)]
         size = f"{self.weights.total} × {len(columns)}"
         product = f"; {self.product} is what {name} gets: each row times its weight, added up"
         title = f"J = ∂{root}/∂{name}{self._second(name)}, {size}: a row for each element of "
         title += f"{self.label}, a column for each of {name}"
-        title += product * (self.weights.is_given and not column)
+        title += product * (is_given and not column)
         yield from explained.wrapped(title, "bold")
-        if self.weights.is_given:
+        if is_given:
             columns.insert(0, [f"{self.v}[i]", *map(numbers.element, weights), ""])
         yield from self._matrix(first, columns)
         yield ""
@@ -345,11 +341,11 @@ class PathsWriter:
         amounts = [*hidden, self.end.rest] if self.end.rest is not None else hidden
         is_nothing = all(one.state == "zero" for one in amounts)
         if left:
-            rows = [one.values for one in amounts if one.values is not None]
-            added = total(rows) if len(rows) == len(amounts) else None  # norms do not add up
-            rest = self.explained.values(
-                added, self.tensor.shape, amounts[0].dtype if amounts else ""
+            added, dtype = (
+                total([one.values for one in amounts]),
+                amounts[0].dtype if amounts else "",
             )
+            rest = self.explained.values(added, self.tensor.shape, dtype)  # norms do not add up
             if len(amounts) == 1:
                 rest = self.told(amounts[0])
             rest = "0" if is_nothing else rest
@@ -362,29 +358,20 @@ class PathsWriter:
             yield from self._sum()
 
     def _sum(self) -> Iterator[str]:
-        explained, shown, tensor = self.explained, self.shown, self.tensor
-        rows = [path.contribution.values for path in shown if path.contribution.values is not None]
-        added = total(rows)
-        if not rows or added is None or len(rows) < len(shown):
+        explained, backward = self.explained, self.explained.backward
+        brought = [path.contribution for path in self.shown]
+        added = total([one.values for one in brought])
+        if added is None or self.gradient is None or self.gradient.values is None:
             return  # norms do not add up
-        if self.gradient is None or self.gradient.values is None:
-            return
-        terms = " + ".join(self.told(path.contribution) for path in shown)
+        terms = " + ".join(map(self.told, brought))
         if not agree(added, self.gradient.values, explained.precision):
-            found = (
-                explained.values(added, tensor.shape, shown[0].contribution.dtype) or "their sum"
-            )
-            name = explained.name(self.end.node)
-            other = "hooks of the program made it" if self._is_hooked else f"{name} got"
-            text = f"{terms} = {found}; {other} {self.arrived}"
-            yield from explained.entry("sum", text, BAD_INK)
-        elif len(shown) > 1 and "‖" not in terms:
+            found = explained.values(added, self.tensor.shape, brought[0].dtype) or "their sum"
+            is_hooked = backward is not None and backward.altered
+            got = f"{explained.name(self.end.node)} got"
+            other = "hooks of the program made it" if is_hooked else got
+            yield from explained.entry("sum", f"{terms} = {found}; {other} {self.arrived}", BAD_INK)
+        elif len(brought) > 1 and "‖" not in terms:
             yield from explained.entry("sum", f"{terms} = {self.arrived}", "bold")
-
-    @property
-    def _is_hooked(self) -> bool:
-        """Whether hooks of the program replaced a gradient on its way."""
-        return self.explained.backward is not None and bool(self.explained.backward.altered)
 
     # ------------------------------------------------------------------ one path
 
@@ -401,21 +388,17 @@ class PathsWriter:
         """The nodes by their names; of a long path its ends, and where it leaves another, so that
         no two paths read alike."""
         graph, last = self.explained.graph, len(path.edges) - 1
-        text, left = self.explained.name(graph.roots[path.root].node), 0
-        named = set(range(len(path.edges))) if last < LONGEST_PATH - 1 else {last - 1, last}
+        named = {last - 1, last} if last >= LONGEST_PATH - 1 else {*range(last + 1)}
         for place, edge in enumerate(path.edges):
             if len(self._ways_on[graph.edges[edge].source]) > 1:
                 named |= {place - 1, place}
-        for place, edge in enumerate(path.edges):
-            if place not in named:
-                left += 1
-                continue
-            if left == 1:  # its name takes no more room than to say that it is there
-                text += f" → {self.explained.to(path.edges[place - 1])}"
-            text += f" → … {count(left, 'node')} …" if left > 1 else ""
-            text += f" → {self.explained.to(edge)}"
-            left = 0
-        return text
+        route = [self.explained.name(graph.roots[path.root].node)]
+        for is_named, run in groupby(enumerate(path.edges), lambda step: step[0] in named):
+            names = [self.explained.to(edge) for _, edge in run]
+            # The name of one takes no more room than to say that it is there.
+            is_told = is_named or len(names) == 1
+            route += names if is_told else [f"… {count(len(names), 'node')} …"]
+        return " → ".join(route)
 
     @cached_property
     def _ways_on(self) -> dict[int, set[int]]:

@@ -312,12 +312,13 @@ def is_identity(local: Local) -> bool:
     )
 
 
-def total(parts: Sequence[Sequence[Number]]) -> list[float] | None:
-    """Rows of numbers added up, column by column; None where they are not equally long, as the
-    gradients of one tensor may be that were not all reduced to its shape."""
-    if len({len(part) for part in parts}) > 1:
+def total(parts: Sequence[Sequence[Number] | None]) -> list[float] | None:
+    """Rows of numbers added up, column by column; None where one is not known, or they are not
+    equally long, as the gradients of one tensor may be that were not all reduced to its shape."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts) or len({*map(len, known)}) != 1:
         return None
-    return [sum(map(float, column)) for column in zip(*parts, strict=True)]
+    return [sum(map(float, column)) for column in zip(*known, strict=True)]
 
 
 def agree(found: Sequence[float], other: Sequence[Number], precision: float = SINGLE) -> bool:
