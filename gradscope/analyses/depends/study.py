@@ -58,9 +58,7 @@ class _Depending:
         self.chosen = not asked.axis
         self.of, self.on = of, on = _sides(live, asked)
         self.start, self.end = (of.node, of.output), (on.node, on.output)
-        roots = [(root.node, root.output) for root in self.graph.roots]
-        within = self.graph.edges_to({on.node: on.output})
-        self.puller = Puller(live.probe.walked, roots, within)
+        self.puller = Puller(live.probe, self.graph.edges_to({on.node: on.output}))
         self.norms: list[tuple[Number, ...]] = []
         self.unsure = 0.0
         self.is_linear = True

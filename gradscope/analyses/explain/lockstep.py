@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import torch
 
 from gradscope import doing
-from gradscope.analyses.explain.pull import CannotCall, Place, Puller, add, nodes_called
+from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Start, add, nodes_called
 from gradscope.autograd.nodes import Walked, is_leaf
 from gradscope.errors import CaptureError
 from gradscope.words import count
@@ -26,6 +26,14 @@ PART = 65_536
 
 Carried = dict[int, torch.Tensor]
 """What arrives at one place, by the number of the piece."""
+
+
+def whole(starts: Iterable[Start]) -> dict[Place, Carried]:
+    """All that backward starts with, as one piece."""
+    found: dict[Place, Carried] = {}
+    for place, gradient in starts:
+        add(found.setdefault(place, {}), WHOLE, gradient)
+    return found
 
 
 @contextlib.contextmanager

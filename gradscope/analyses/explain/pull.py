@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import io
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any, TypeVar
 
@@ -31,6 +31,9 @@ from gradscope.derivatives.rerun import (
     state_put_back,
 )
 from gradscope.escaping import message
+from gradscope.graphing.probe import Probe
+from gradscope.graphing.study import LiveGraph
+from gradscope.graphing.watched_call import fits, initial
 from gradscope.handlers import let_pass
 from gradscope.model.report import is_opaque
 from gradscope.words import first_line, short_op
@@ -39,6 +42,9 @@ Gradient = torch.Tensor | None
 
 Place = tuple[int, int]
 """A node and one of its outputs."""
+
+Start = tuple[Place, torch.Tensor]
+"""Where backward starts, and with which gradient."""
 
 _WRITES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_ATTR"}
 _CHANGES = {"append", "extend", "insert", "pop", "update", "setdefault", "write", "put"}
@@ -59,32 +65,39 @@ def add(found: dict[Key, torch.Tensor], key: Key, gradient: torch.Tensor) -> Non
     found[key] = gradient if known is None else known + gradient
 
 
-def summed(seeds: Iterable[tuple[Place, torch.Tensor]]) -> dict[Place, torch.Tensor]:
-    """One gradient a place: two roots may be the same tensor."""
-    found: dict[Place, torch.Tensor] = {}
-    for place, gradient in seeds:
-        add(found, place, gradient)
-    return found
+def given(live: LiveGraph) -> list[Start] | None:
+    """What backward starts with at each root, which may be the same tensor twice; None where torch
+    would refuse.
+
+    Raises:
+        CannotCall: when such a gradient has no numbers.
+    """
+    starts = []
+    seeds = map(initial, live.roots, live.gradients)
+    for root, one in zip(live.probe.graph.roots, seeds, strict=True):
+        if one is None or not all(map(fits, live.roots, live.gradients)):
+            return None
+        check_numbers(one)
+        starts.append(((root.node, root.output), one.detach()))
+    return starts
 
 
 class Puller:
     """Calls the nodes of one walked graph.
 
     Args:
-        walked: the graph.
-        roots: the places where backward starts.
+        probe: has the graph.
         within: the edges that gradients are sent along, if not all.
     """
 
-    def __init__(
-        self, walked: Walked, roots: Iterable[Place], within: Collection[int] | None = None
-    ) -> None:
-        self.walked = walked
-        self.leaving: list[list[int]] = [[] for _ in walked.nodes]
-        for number, (source, *_) in enumerate(walked.edges):
+    def __init__(self, probe: Probe, within: Collection[int] | None = None) -> None:
+        self.walked = probe.walked
+        self.leaving: list[list[int]] = [[] for _ in self.walked.nodes]
+        self._reached = {(root.node, root.output) for root in probe.graph.roots}
+        for number, (source, _, target, output) in enumerate(self.walked.edges):
+            self._reached.add((target, output))
             if within is None or number in within:
                 self.leaving[source].append(number)
-        self._reached = {(target, output) for _, _, target, output in walked.edges} | {*roots}
         self._refusals: dict[int, str] = {}
         self._released = saved.ReleasedMemory()
 

@@ -23,10 +23,10 @@ from gradscope.analyses.explain.pull import Puller, backward_code
 from gradscope.autograd import saved
 from gradscope.autograd.nodes import is_nested, op_name, outputs_of, slots_of
 from gradscope.autograd.numbers import SMALL, plain, shortest
-from gradscope.autograd.summary import flat_values, name_of
+from gradscope.autograd.summary import flat_values
 from gradscope.handlers import let_pass
 from gradscope.model.explanation import DerivativeRule, Formula, Listing, Local
-from gradscope.model.plain import GradientInfo, Number, number
+from gradscope.model.plain import Number, number
 from gradscope.notation.operands import parameters
 from gradscope.recording.source import Sources
 
@@ -231,15 +231,3 @@ def _is_diagonal(matrix: torch.Tensor) -> bool:
     # The zeros of the upstream times an infinite derivative are NaN, and mean nothing.
     infinite = ~matrix.diagonal().isfinite()
     return not bool(beside.masked_fill(beside.isnan() & infinite, 0).any())
-
-
-def elements(like: Any) -> int:
-    """Of a leaf, which may be nested and have no shape, or of torch's description of a gradient."""
-    return like.numel() if isinstance(like, torch.Tensor) else math.prod(like.shape)
-
-
-def zero(like: Any, keep: int) -> GradientInfo:
-    """A gradient that never arrived, as numbers; its values where these are at most so many."""
-    size, dtype = elements(like), name_of(like.dtype)
-    values = (0.0,) * (2 * size if like.dtype.is_complex else size) if size <= keep else None
-    return GradientInfo("zero", 0.0, dtype=dtype, values=values)

@@ -11,32 +11,32 @@ arrives at the leaves when element i of the root alone is given 1.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from msgspec.structs import replace
 
-from gradscope.analyses.explain.lockstep import WHOLE, Carried, brought
+from gradscope.analyses.explain.lockstep import WHOLE, Carried, brought, whole
 from gradscope.analyses.explain.pull import (
     CannotCall,
     Place,
     Puller,
+    Start,
     check_numbers,
+    given,
     nodes_called,
-    summed,
 )
-from gradscope.analyses.explain.rules import Rules, constants, elements, local_derivatives, zero
+from gradscope.analyses.explain.rules import Rules, constants, local_derivatives
 from gradscope.autograd import saved
-from gradscope.autograd.calls import edge_of
 from gradscope.autograd.numbers import SMALL, shortest
 from gradscope.autograd.summary import measure
 from gradscope.errors import CaptureError
 from gradscope.graphing.study import LiveGraph, leaves_of, named_place, require_node
-from gradscope.graphing.watched_call import fits, initial
+from gradscope.graphing.watched_call import fits
 from gradscope.model.explanation import ChainStep, End, Explanation, Path, Term, Weights
 from gradscope.model.plain import number
 from gradscope.model.report import Graph
@@ -58,18 +58,13 @@ def study(live: LiveGraph, asked: Explain) -> Explanation:
         return _Study(live, asked).explain()
 
 
-@dataclass
 class _Study:
-    live: LiveGraph
-    asked: Explain
-
-    def __post_init__(self) -> None:
-        self.graph: Graph = self.live.probe.graph
-        walked = self.live.probe.walked
-        roots = map(edge_of, self.live.roots)
-        self.roots = [(walked.index[node], output) for node, output in roots]
-        self.puller = Puller(walked, self.roots)
-        self.rules = Rules(self.live.recorder.sources)
+    def __init__(self, live: LiveGraph, asked: Explain) -> None:
+        self.live = live
+        self.asked = asked
+        self.graph: Graph = live.probe.graph
+        self.puller = Puller(live.probe)
+        self.rules = Rules(live.recorder.sources)
 
     def explain(self) -> Explanation:
         asked = self.asked
@@ -84,7 +79,7 @@ class _Study:
             return Explanation((), (), tuple(ends), asked=asked.leaf is not None)
         places = {end.node: end.output for end in ends}
         edges = self.graph.edges_to(places)
-        between = Puller(self.live.probe.walked, self.roots, edges)
+        between = Puller(self.live.probe, edges)
         starts: Seeds = []
         is_followed = False
         try:
@@ -119,8 +114,7 @@ class _Study:
         ends = [replace(end, count=number(numbers[end.node, end.output])) for end in ends]
         try:
             followed = paths_followed(puller, seeds, places)
-            whole = {place: {WHOLE: one} for place, one in summed(seeds).items()}
-            totals = brought(puller, whole, places)
+            totals = brought(puller, whole(seeds), places)
         except CannotCall as error:
             return [replace(end, why=str(error)) for end in ends]
         found = []
@@ -144,17 +138,15 @@ class _Study:
         Raises:
             CannotCall: when such a gradient has no numbers.
         """
-        given = [*map(initial, self.live.roots, self.live.gradients)]
-        self.is_given = all(one is not None for one in given)
-        if not (self.is_given or self.asked.jacobian):
-            return []
+        starts = given(self.live)
+        self.is_given = starts is not None
+        if starts is not None or not self.asked.jacobian:
+            return starts or []
         found = []
-        for place, root, one in zip(self.roots, self.live.roots, given, strict=True):
-            if one is None or not self.is_given:
-                check_numbers(root.detach())
-                one = torch.zeros_like(root, memory_format=torch.contiguous_format)
-            check_numbers(one)
-            found.append((place, one.detach()))
+        for place, root in zip(self.graph.roots, self.live.roots, strict=True):
+            check_numbers(root.detach())
+            one = torch.zeros_like(root, memory_format=torch.contiguous_format)
+            found.append(((place.node, place.output), one.detach()))
         return found
 
     def _names(self, node: torch.autograd.graph.Node) -> Iterator[tuple[str, str]]:
@@ -341,7 +333,7 @@ MOST_TERMS = 16
 LARGEST_SIDE = 24
 """Rows and columns of a Jacobian that is printed whole."""
 
-Seeds = Sequence[tuple[Place, torch.Tensor]]
+Seeds = Sequence[Start]
 
 
 def weights(
@@ -384,16 +376,16 @@ def weights(
         weight = shortest(float(gradient[element]), gradient.dtype is torch.float32)
         amounts = []
         for end in ends:
-            known = found.get(end.node, {}).get(piece)
             like = puller.shape(end.node, end.output)
-            amounts.append(zero(like, keep) if known is None else measure(known, keep))
+            nothing = torch.zeros(_elements(like), dtype=like.dtype)
+            amounts.append(measure(found.get(end.node, {}).get(piece, nothing), keep))
         terms.append(Term(root, element, weight, tuple(amounts)))
     return replace(told, terms=tuple(terms))
 
 
 def _refuse_large(puller: Puller, rows: int, seeds: Seeds, ends: Sequence[End]) -> None:
     for end in ends:
-        columns = elements(puller.shape(end.node, end.output))
+        columns = _elements(puller.shape(end.node, end.output))
         if max(rows, columns) > LARGEST_SIDE:
             first = ",".join("0" * seeds[0][1].dim()) or "ones"
             row = option("gradient", f"onehot:{first}" if rows > 1 else "ones")
@@ -403,3 +395,8 @@ def _refuse_large(puller: Puller, rows: int, seeds: Seeds, ends: Sequence[End]) 
                 f"one row of it: {row} without "
                 f"{option('jacobian')}, by a smaller tensor: add {option('leaf', 'NAME')}",
             )
+
+
+def _elements(like: Any) -> int:
+    """Of a leaf, which may be nested and have no shape, or of torch's description of a gradient."""
+    return like.numel() if isinstance(like, torch.Tensor) else math.prod(like.shape)

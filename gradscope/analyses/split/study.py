@@ -15,16 +15,15 @@ from gradscope.analyses.explain.lockstep import (
     Lockstep,
     products,
     sent_alone,
+    whole,
 )
-from gradscope.analyses.explain.pull import Place, Puller, check_numbers, summed
+from gradscope.analyses.explain.pull import Place, Puller, check_numbers, given
 from gradscope.analyses.split.batch import MOST_APART, BatchInStep, Samples, TooManyAtOnce
 from gradscope.analyses.split.mixing import MixingWatch
 from gradscope.analyses.split.pieces import Plan, by_output, by_sample, by_term
-from gradscope.autograd.calls import edge_of
 from gradscope.autograd.summary import measure
 from gradscope.errors import RootError
 from gradscope.graphing.study import LiveGraph
-from gradscope.graphing.watched_call import fits, initial
 from gradscope.model.plain import number
 from gradscope.model.request import SplitStudy
 from gradscope.model.studies import MOST_COMPARED, Split, SplitLeaf, SplitNode, SplitPiece
@@ -48,10 +47,8 @@ class _Splitting:
     def __init__(self, live: LiveGraph, asked: SplitStudy) -> None:
         self.asked = asked
         self.live = live
-        walked = live.probe.walked
-        roots = [(walked.index[node], output) for node, output in map(edge_of, live.roots)]
-        self.seeds = self._seeds(roots)
-        self.puller = Puller(walked, roots)
+        self.seeds = self._seeds()
+        self.puller = Puller(live.probe)
         self.leaf_at = {leaf.node: at for at, leaf in enumerate(live.probe.graph.leaves)}
         self.watch: MixingWatch | None = None
         self.norms: dict[int, dict[int, float]] = {}
@@ -99,26 +96,22 @@ class _Splitting:
         by = by_sample if asked.kind == "sample" else by_term
         return by(self.live, asked.names)
 
-    def _seeds(self, roots: Sequence[Place]) -> Mapping[Place, Carried]:
-        """The gradient at each root, which may be the same tensor twice; of outputs any."""
+    def _seeds(self) -> Mapping[Place, Carried]:
+        """The gradient at each root; of outputs any."""
         if self.asked.kind == "output":
             values = [root.detach() for root in self.live.roots if isinstance(root, torch.Tensor)]
             for value in values:
                 check_numbers(value)
-            starts = [*zip(roots, map(torch.ones_like, values), strict=False)]
-            return {place: {WHOLE: one} for place, one in starts}
-        given = [*map(initial, self.live.roots, self.live.gradients)]
-        are_fine = all(map(fits, self.live.roots, self.live.gradients))
-        starts = []
-        for place, one in zip(roots, given, strict=True):
-            if one is None or not are_fine:
-                raise RootError(
-                    "no gradient fits the root, so there is none to take apart",
-                    f"give one: {option('gradient', 'ones')}",
-                )
-            check_numbers(one)
-            starts.append((place, one.detach()))
-        return {place: {WHOLE: one} for place, one in summed(starts).items()}
+            places = [(root.node, root.output) for root in self.live.probe.graph.roots]
+            ones = zip(places, map(torch.ones_like, values), strict=False)
+            return {place: {WHOLE: one} for place, one in ones}
+        starts = given(self.live)
+        if starts is None:
+            raise RootError(
+                "no gradient fits the root, so there is none to take apart",
+                f"give one: {option('gradient', 'ones')}",
+            )
+        return whole(starts)
 
     def _follow(self, plan: Plan, chosen: range) -> None:
         """Send some of the pieces through the graph, and note what they bring."""
