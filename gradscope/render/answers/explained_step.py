@@ -55,31 +55,30 @@ class Wording:
         self.node = explained.graph.nodes[step.node]
         self.rule = explained.answer.rules[step.rule]
         self.op = self.node.short_op
-        by_slot = {explained.edge(edge).slot: edge for edge in explained.leaving[step.node]}
-        slots = enumerate(step.arguments)
-        self.edges = {name: by_slot[slot] for slot, name in slots if name and slot in by_slot}
+        slots = {edge: explained.edge(edge).slot for edge in explained.leaving[step.node]}
+        named = {slot: name for slot, name in enumerate(step.arguments) if name}
+        self.arguments = {edge: named[slot] for edge, slot in slots.items() if slot in named}
 
     def of(self, edge: int) -> tuple[str, str, str]:
         """An operand, ``a``, or ``u = 2*b`` where it is given a letter; the derivative by it, ``∂(c
         × d)/∂c = d = 4``; torch's own formula, where there is no notation, with everything always.
 
         Each is "" where it is not known."""
-        argument = next((name for name, one in self.edges.items() if one == edge), "")
-        if not argument:
+        if edge not in self.arguments:
             return "", "", ""
-        text, letters, derivative = self.texts[argument], self.letters, self.derivatives[argument]
+        argument, derivative = self.arguments[edge], self.derivatives[edge]
         told = " ".join(self.derivatives.values())
-        if argument in letters and _has(told, letters[argument]):
-            text = f"{letters[argument]} = {text}"
+        meant = {name: f"{letter} = {self.texts[name]}" for name, letter in self.letters.items()}
+        meant = {name: text for name, text in meant.items() if _has(told, text[0])}
         # Those that carry a gradient are said where it is sent to them.
-        constants = (name for name in letters if name not in self.edges)
-        said = [f"{letters[name]} = {self.texts[name]}" for name in constants]
-        said = [one for one in said if _has(derivative, one[0])]
+        others = (text for name, text in meant.items() if name not in self.arguments.values())
+        said = [text for text in others if _has(derivative, text[0])]
         everything = self.explained.everything
         known = (one.text for one in self.rule.formulas if argument in one.arguments)
         shown = [one for one in known if everything or (not derivative and _teaches(one))]
         formula = "; ".join(f"torch: {visible(one)}" for one in shown)
-        return text, ", ".join([derivative, *said]), formula
+        named = meant.get(argument, self.texts[argument])
+        return named, ", ".join([derivative, *said]), formula
 
     # ------------------------------------------------------------------ operands
 
@@ -89,7 +88,7 @@ class Wording:
         found = {name: _CALLED.get(name, name) for name in self.step.arguments if name}
         found |= {name: numbers.element(value) for name, value in self.step.constants}
         found |= {name: visible(text) for name, text in self.step.names}
-        return found | {name: self._target(edge) for name, edge in self.edges.items()}
+        return found | {name: self._target(edge) for edge, name in self.arguments.items()}
 
     def _target(self, edge: int) -> str:
         """An operand by the node that made it: a leaf's name, a variable, an expression, ``#3``."""
@@ -119,8 +118,8 @@ class Wording:
     def numbers(self) -> dict[str, str]:
         """The same in numbers, as far as these are known and few."""
         found = {name: text for name, text in self.texts.items() if operands.is_number(text)}
-        behind = {name: self.explained.behind(edge) for name, edge in self.edges.items()}
-        found |= {name: self.explained.value(tensor) for name, tensor in behind.items()}
+        for edge, name in self.arguments.items():
+            found[name] = self.explained.value(self.explained.behind(edge))
         return {name: text for name, text in found.items() if text}
 
     @cached_property
@@ -154,14 +153,14 @@ class Wording:
         return notation.operation(self.op, function, self.step.arguments, texts)
 
     @cached_property
-    def derivatives(self) -> dict[str, str]:
-        """The derivative by each operand, as far as it is known."""
-        return {name: self._derivative(name) for name in self.edges}
+    def derivatives(self) -> dict[int, str]:
+        """The derivative by the operand at each edge, as far as it is known."""
+        return {edge: self._derivative(edge, name) for edge, name in self.arguments.items()}
 
-    def _derivative(self, argument: str) -> str:
+    def _derivative(self, edge: int, argument: str) -> str:
         texts = {**self.texts, **self.letters}
         if self._is_complex:
-            is_real = bool(dtype := self._dtype(self.edges[argument])) and "complex" not in dtype
+            is_real = bool(dtype := self._dtype(edge)) and "complex" not in dtype
             return notation.sent_complex(self.op, argument, texts, is_real)
         is_rounded = "rounding_mode" in operands.parameters(self.rule.function)
         symbol = "" if is_rounded else notation.derivative(self.op, argument, texts)
@@ -169,20 +168,19 @@ class Wording:
             return notation.sent(self.op, argument, texts)
         whole = operands.bracketed(self._operation(texts))
         left = f"∂{whole}/∂{operands.bracketed(texts[argument])}"
-        own, result = self.explained.behind(self.edges[argument]), self.node.output(0)
+        own, result = self.explained.behind(edge), self.node.output(0)
         is_repeated = own and result and math.prod(own.shape) < math.prod(result.shape)
         summed = f"; summed where {texts[argument]} was repeated" if is_repeated else ""
-        return "".join([f"{left} = {symbol}", *self._numbers(argument, symbol), summed])
+        return "".join([f"{left} = {symbol}", *self._numbers(edge, argument, symbol), summed])
 
-    def _numbers(self, argument: str, symbol: str) -> Iterator[str]:
+    def _numbers(self, edge: int, argument: str, symbol: str) -> Iterator[str]:
         """The derivative with numbers in place of names, and its value: ``= 1/4``, ``= 0.25``."""
-        local = self.local(self.edges[argument])
+        local, dtype = self.local(edge), self._dtype(edge)
         replaced = notation.derivative(self.op, argument, self.numbers)
         equals = " ="
         if _SENTENCE.search(symbol):  # about each element; lists of numbers say nothing in it
             replaced, equals = "", "; here"
         value = self.explained.local(local) if local and local.diagonal else ""
-        dtype = self._dtype(self.edges[argument])
         last = symbol
         for more in (replaced, value):
             if more and more != last:
