@@ -12,6 +12,7 @@ from gradscope import doing
 from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Start, add, nodes_called
 from gradscope.autograd.nodes import Walked, is_leaf
 from gradscope.errors import CaptureError
+from gradscope.model.explanation import End
 from gradscope.words import count
 
 WHOLE = -1
@@ -132,16 +133,21 @@ class Lockstep:
 
 
 def brought(
-    puller: Puller, seeds: Mapping[Place, Carried], ends: Mapping[int, int]
-) -> dict[int, Carried]:
-    """What pieces bring to tensors that are given as ``{node: output}``: leaves, or one other.
+    puller: Puller, seeds: Mapping[Place, Carried], ends: Iterable[End]
+) -> defaultdict[int, Carried]:
+    """What pieces bring to tensors, by their nodes: to leaves, or to one other.
 
     Raises:
         CannotCall: at the first node on the way that cannot be called.
     """
-    made = (node for node in ends if not is_leaf(puller.walked.nodes[node]))
+    found: defaultdict[int, Carried] = defaultdict(dict)
+    outputs = {end.node: end.output for end in ends}
+    made = (node for node in outputs if not is_leaf(puller.walked.nodes[node]))
     met = Lockstep(puller, seeds, at=next(made, None)).run("following the chain rule")
-    return {node: {**arrived.get(ends[node], {})} for node, arrived in met if node in ends}
+    for node, arrived in met:
+        if node in outputs:
+            found[node] |= arrived.get(outputs[node], {})
+    return found
 
 
 def products(gradients: list[torch.Tensor]) -> torch.Tensor:

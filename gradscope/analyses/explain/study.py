@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -77,59 +77,91 @@ class _Study:
         if not all(map(fits, self.live.roots, self.live.gradients)):
             # No pass starts, so there is nothing to multiply; the report says what does not fit.
             return Explanation((), (), tuple(ends), asked=asked.leaf is not None)
-        places = {end.node: end.output for end in ends}
-        edges = self.graph.edges_to(places)
-        between = Puller(self.live.probe, edges)
         starts: Seeds = []
-        is_followed = False
         try:
             starts = self._seeds()
-            is_followed = bool(starts) and self.is_given
-            if is_followed:
-                ends = self._followed(between, starts, places, ends)
         except CannotCall as error:
             ends = [replace(end, count=0.0, why=str(error)) for end in ends]
+        edges = self.graph.edges_to({end.node: end.output for end in ends})
+        between = Puller(self.live.probe, edges)
+        if starts and self.is_given:
+            ends = self._followed(between, starts, ends)
         inner = sorted({self.graph.edges[edge].source for edge in edges})
         told = steps_told(self.graph, inner, ends, asked.everything)
         half = (MOST_STEPS if asked.everything else SMALL_GRAPH) // 2
         if len(told) > 2 * half:
             told = [*told[:half], *told[-half:]]
         steps = list(map(self._step, told))
-        given = weights(between, starts, ends, asked.jacobian, is_followed) if starts else None
+        weights = self._weights(between, starts, ends) if starts else None
         return Explanation(
             steps=tuple(steps),
             rules=tuple(self.rules.rules),
             ends=tuple(ends),
-            weights=given,
+            weights=weights,
             asked=asked.leaf is not None,
             jacobian=asked.jacobian,
             everything=asked.everything,
         )
 
-    def _followed(
-        self, puller: Puller, seeds: Seeds, places: Mapping[int, int], ends: Sequence[End]
-    ) -> list[End]:
+    def _followed(self, between: Puller, seeds: Seeds, ends: Sequence[End]) -> list[End]:
         """The chosen ends with the paths to them."""
         numbers = counts(self.graph, [place for place, _ in seeds])
         ends = [replace(end, count=number(numbers[end.node, end.output])) for end in ends]
         try:
-            followed = paths_followed(puller, seeds, places)
-            totals = brought(puller, whole(seeds), places)
+            followed = paths_followed(between, seeds, ends)
+            totals = brought(between, whole(seeds), ends)
         except CannotCall as error:
             return [replace(end, why=str(error)) for end in ends]
         found = []
         for end in ends:
             paths = followed[end.node]
-            total = totals.get(end.node, {}).get(WHOLE)
+            total = totals[end.node].get(WHOLE)
             # In a large graph only those whose steps are told, so that the others are the rest.
             if len(self.graph.nodes) > SMALL_GRAPH and not self.asked.everything:
-                paths = [paths[at] for at in fitting(self.graph, [one.edges() for one in paths])]
+                paths = _told_together(self.graph, paths)
             listed = tuple(Path(one.root, one.edges(), measure(one.gradient)) for one in paths)
             rest = None
             if len(paths) < numbers[end.node, end.output] and total is not None:
                 rest = measure(total - sum(one.gradient for one in paths))
             found.append(replace(end, paths=listed, rest=rest))
         return found
+
+    def _weights(self, between: Puller, seeds: Seeds, ends: Sequence[End]) -> Weights:
+        """The terms of a vector-Jacobian product; none of very many.
+
+        Raises:
+            CaptureError: when a whole Jacobian was asked for and is too large to read.
+        """
+        told = Weights(sum(gradient.numel() for _, gradient in seeds), is_given=self.is_given)
+        if self.asked.jacobian:
+            _refuse_large(between, told.total, seeds, ends)
+        if any(gradient.is_complex() for _, gradient in seeds):
+            return replace(told, why="the root is complex")
+        if told.total > MOST_TERMS and not self.asked.jacobian:
+            return told
+        # Each element of a root alone, given 1.
+        shown = [(root, at) for root, (_, one) in enumerate(seeds) for at in range(one.numel())]
+        pieces: dict[Place, Carried] = defaultdict(dict)
+        for piece, (root, element) in enumerate(shown):
+            place, gradient = seeds[root]
+            one = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
+            one.view(-1)[element] = 1
+            pieces[place][piece] = one
+        try:
+            found = brought(between, pieces, ends)
+        except CannotCall as error:
+            return replace(told, why=str(error))
+        keep, terms = LARGEST_SIDE if self.asked.jacobian else SMALL, []
+        for piece, (root, element) in enumerate(shown):
+            gradient = seeds[root][1].detach().reshape(-1)
+            weight = shortest(float(gradient[element]), gradient.dtype is torch.float32)
+            amounts = []
+            for end in ends:
+                like = between.shape(end.node, end.output)
+                nothing = torch.zeros(_elements(like), dtype=like.dtype)
+                amounts.append(measure(found[end.node].get(piece, nothing), keep))
+            terms.append(Term(root, element, weight, tuple(amounts)))
+        return replace(told, terms=tuple(terms))
 
     def _seeds(self) -> Seeds:
         """Where backward starts and with what: for the rows of a Jacobian alone with zeros; empty
@@ -212,14 +244,14 @@ def counts(graph: Graph, started: Sequence[Place]) -> Mapping[Place, float]:
 
 
 def paths_followed(
-    puller: Puller, seeds: Seeds, ends: Mapping[int, int]
+    puller: Puller, seeds: Seeds, ends: Iterable[End]
 ) -> Mapping[int, list[_Partial]]:
-    """For every end, given as ``{node: output}``, the paths that were followed to it, those that
-    bring most first.
+    """For every end the paths that were followed to it, those that bring most first.
 
     Raises:
         CannotCall: at the first node that cannot be called.
     """
+    places = {end.node: end.output for end in ends}
     most = MOST if len(puller.walked.nodes) <= LARGE else MOST_IN_LARGE
     waiting: dict[int, list[tuple[int, _Partial]]] = defaultdict(list)
     for root, ((node, output), gradient) in enumerate(seeds):
@@ -227,8 +259,8 @@ def paths_followed(
     found: dict[int, list[_Partial]] = defaultdict(list)
     for place in range(len(puller.walked.nodes)):
         arrived = sorted(waiting.pop(place, []), key=lambda one: -one[1].norm)
-        if place in ends:
-            paths = (partial for output, partial in arrived if output == ends[place])
+        if place in places:
+            paths = (partial for output, partial in arrived if output == places[place])
             found[place] = list(islice(paths, most))
             continue
         for output, partial in arrived[:most]:
@@ -261,15 +293,12 @@ def chosen_ends(live: LiveGraph, asked: Explain) -> list[End]:
     graph = live.probe.graph
     if asked.leaf is not None:
         return [_named(live, asked.leaf)]
-    return [_of_leaf(graph, leaf) for leaf in _chosen_leaves(graph, asked)]
-
-
-def _chosen_leaves(graph: Graph, asked: Explain) -> list[int]:
-    small = len(graph.nodes) <= SMALL_GRAPH and len(graph.leaves) <= MOST_LEAVES
-    if small or asked.everything:
-        # In the order in which the program used them; backward comes by in the opposite one.
-        return list(reversed(range(len(graph.leaves))))
-    return [_farthest(graph)] if graph.leaves else []
+    # In the order in which the program used them; backward comes by in the opposite one.
+    leaves = [*reversed(range(len(graph.leaves)))]
+    small = len(graph.nodes) <= SMALL_GRAPH and len(leaves) <= MOST_LEAVES
+    if not (small or asked.everything):
+        leaves = _farthest(graph)
+    return [_of_leaf(graph, leaf) for leaf in leaves]
 
 
 def _of_leaf(graph: Graph, leaf: int) -> End:
@@ -277,12 +306,13 @@ def _of_leaf(graph: Graph, leaf: int) -> End:
     return End(record.node, 0, record.name, leaf)
 
 
-def _farthest(graph: Graph) -> int:
+def _farthest(graph: Graph) -> list[int]:
     """The leaf with the longest way to it: the whole chain is seen from there."""
     depth = [0] * len(graph.nodes)
     for edge in graph.edges:
         depth[edge.target] = max(depth[edge.target], depth[edge.source] + 1)
-    return max(range(len(graph.leaves)), key=lambda leaf: depth[graph.leaves[leaf].node])
+    by_depth = sorted(range(len(graph.leaves)), key=lambda leaf: -depth[graph.leaves[leaf].node])
+    return by_depth[:1]
 
 
 def steps_told(
@@ -297,15 +327,15 @@ def steps_told(
     return sorted(told) or (between if found else [])
 
 
-def fitting(graph: Graph, paths: Sequence[Sequence[int]]) -> list[int]:
-    """Of paths to one leaf by their edges, the strongest first, the positions of those that are
-    told: their steps are few together."""
-    found: list[int] = []
+def _told_together(graph: Graph, paths: Sequence[_Partial]) -> list[_Partial]:
+    """Of paths to one leaf, the strongest first, those that are told: their steps are few
+    together."""
+    found: list[_Partial] = []
     told: set[int] = set()
-    for position, edges in enumerate(paths):
-        more = told | {graph.edges[edge].source for edge in edges}
+    for path in paths:
+        more = told | {graph.edges[edge].source for edge in path.edges()}
         if not found or len(more) <= SMALL_GRAPH:
-            found.append(position)
+            found.append(path)
             told = more
     return found
 
@@ -334,53 +364,6 @@ LARGEST_SIDE = 24
 """Rows and columns of a Jacobian that is printed whole."""
 
 Seeds = Sequence[Start]
-
-
-def weights(
-    puller: Puller, seeds: Seeds, ends: Sequence[End], jacobian: bool, is_given: bool
-) -> Weights:
-    """The terms of a vector-Jacobian product; none of very many.
-
-    Args:
-        puller: calls the nodes between the roots and the ends.
-        seeds: what backward starts with.
-        ends: the tensors to derive by.
-        jacobian: every row of it is asked for.
-        is_given: the seeds are a gradient, and not only a start for each row.
-
-    Raises:
-        CaptureError: when a whole Jacobian was asked for and is too large to read.
-    """
-    told = Weights(sum(gradient.numel() for _, gradient in seeds), is_given=is_given)
-    if jacobian:
-        _refuse_large(puller, told.total, seeds, ends)
-    if any(gradient.is_complex() for _, gradient in seeds):
-        return replace(told, why="the root is complex")
-    if told.total > MOST_TERMS and not jacobian:
-        return told
-    # Each element of a root alone, given 1.
-    shown = [(root, at) for root, (_, one) in enumerate(seeds) for at in range(one.numel())]
-    pieces: dict[Place, Carried] = defaultdict(dict)
-    for piece, (root, element) in enumerate(shown):
-        place, gradient = seeds[root]
-        one = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
-        one.view(-1)[element] = 1
-        pieces[place][piece] = one
-    try:
-        found = brought(puller, pieces, {end.node: end.output for end in ends})
-    except CannotCall as error:
-        return replace(told, why=str(error))
-    keep, terms = LARGEST_SIDE if jacobian else SMALL, []
-    for piece, (root, element) in enumerate(shown):
-        gradient = seeds[root][1].detach().reshape(-1)
-        weight = shortest(float(gradient[element]), gradient.dtype is torch.float32)
-        amounts = []
-        for end in ends:
-            like = puller.shape(end.node, end.output)
-            nothing = torch.zeros(_elements(like), dtype=like.dtype)
-            amounts.append(measure(found.get(end.node, {}).get(piece, nothing), keep))
-        terms.append(Term(root, element, weight, tuple(amounts)))
-    return replace(told, terms=tuple(terms))
 
 
 def _refuse_large(puller: Puller, rows: int, seeds: Seeds, ends: Sequence[End]) -> None:
