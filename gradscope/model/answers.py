@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradscope.model.explanation import Explanation, Local, Weights
-from gradscope.model.plain import GradientInfo, fail, in_range
+from gradscope.model.plain import GradientInfo, check_gradient, fail, in_range
 from gradscope.model.ranks import MOST_PASSES, Ranks
 from gradscope.model.report import Graph, Report
 from gradscope.model.studies import MOST_COMPARED, Dependence, Split
@@ -85,8 +85,7 @@ def _check_explanation(answer: Explanation, graph: Graph) -> None:
     if answer.weights is not None:
         _check_weights(answer.weights, answer)
     for info in _gradients(answer):
-        if info.dtype.startswith("complex") and len(info.values or ()) % 2:
-            fail("explanation", f"{len(info.values or ())} complex values are no pairs")
+        check_gradient(info, "explanation")
 
 
 def _check_local(local: Local, node: int, graph: Graph) -> None:

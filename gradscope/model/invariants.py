@@ -18,7 +18,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from gradscope.errors import ReportError
-from gradscope.model.plain import Number, check_tensor, fail, in_range
+from gradscope.model.plain import SILENT, check_gradient, check_tensor, fail, in_range
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, Report
 
 
@@ -70,9 +70,7 @@ def check_pass(graph: Graph, backward: BackwardPass, place: str) -> None:
     """
     _check_tables(graph, backward, place)
     for position, info in enumerate(backward.gradients):
-        broken = _broken_by(info)
-        if broken:
-            fail(f"{place}.gradients[{position}]", broken)
+        check_gradient(info, f"{place}.gradients[{position}]")
     check_sums(graph, backward, place)
 
 
@@ -202,31 +200,6 @@ def _check_tables(graph: Graph, backward: BackwardPass, place: str) -> None:
         raise ReportError(f"{place}.hooks has not one entry for each of {place}.altered")
 
 
-def _broken_by(info: GradientInfo) -> str:
-    """The rule that a gradient breaks, or "": state and numbers must tell the same story."""
-    if (info.nan + info.inf > 0) != (info.state == "non-finite"):
-        return f"is {info.state} with {info.nan} NaN and {info.inf} infinite elements"
-    if info.state in SILENT:
-        numbers = (info.norm, info.absmax, info.values, info.histogram)
-        return "" if numbers == (None,) * 4 else f"is {info.state}, and still has numbers"
-    if info.norm == "NaN" and info.state != "non-finite":
-        return f"is {info.state} with norm NaN"
-    if info.state == "zero" and info.norm not in (None, 0):
-        return f"is zero with norm {info.norm}"
-    if info.values is not None and info.dtype.startswith("complex") and len(info.values) % 2:
-        return f"is {info.dtype} with {len(info.values)} values, which are no pairs"
-    if info.values is not None and _state_of(info.values) != info.state:
-        return f"is {info.state}, but its values are {_state_of(info.values)}"
-    return ""
-
-
-def _state_of(values: Sequence[Number]) -> str:
-    numbers = [float(value) for value in values]
-    if not all(map(math.isfinite, numbers)):
-        return "non-finite"
-    return "finite" if any(numbers) else "zero"
-
-
 # ---------------------------------------------------------------- sums of gradients
 
 
@@ -242,9 +215,6 @@ NORM_SLACK = 1e-3
 """Two norms of the same numbers differ by the order in which squares were added, and by the dtype
 they were added in; squares below the second number vanish altogether in float32."""
 NORM_FLOOR = 1e-18
-
-SILENT = ("not reached", "none")
-"""States of what did not arrive as a tensor."""
 
 
 def check_sums(graph: Graph, backward: BackwardPass, place: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import msgspec
@@ -164,6 +164,9 @@ State = Literal["not reached", "none", "zero", "finite", "non-finite"]
 every element is zero; every element is finite and one is not zero; an element is NaN or
 infinite."""
 
+SILENT = ("not reached", "none")
+"""States of what did not arrive as a tensor."""
+
 
 class Histogram(Struct, frozen=True, array_like=True):
     """A tensor's elements by size: quarters of a decade of the absolute value.
@@ -303,3 +306,32 @@ def check_tensor(tensor: TensorInfo, place: str) -> None:
     expected = math.prod(tensor.shape) * (2 if tensor.dtype.startswith("complex") else 1)
     if len(tensor.values) != expected:
         fail(place, f"has {len(tensor.values)} values; its shape needs {expected}")
+
+
+def check_gradient(info: GradientInfo, place: str) -> None:
+    """The state of a gradient and its numbers tell the same story.
+
+    Raises:
+        ReportError: where they do not.
+    """
+    if (info.nan + info.inf > 0) != (info.state == "non-finite"):
+        fail(place, f"is {info.state} with {info.nan} NaN and {info.inf} infinite elements")
+    if info.state in SILENT:
+        if (info.norm, info.absmax, info.values, info.histogram) != (None,) * 4:
+            fail(place, f"is {info.state}, and still has numbers")
+    elif info.norm == "NaN" and info.state != "non-finite":
+        fail(place, f"is {info.state} with norm NaN")
+    elif info.state == "zero" and info.norm not in (None, 0):
+        fail(place, f"is zero with norm {info.norm}")
+    elif info.values is not None:
+        if info.dtype.startswith("complex") and len(info.values) % 2:
+            fail(place, f"is {info.dtype} with {len(info.values)} values, which are no pairs")
+        if (state := _state_of(info.values)) != info.state:
+            fail(place, f"is {info.state}, but its values are {state}")
+
+
+def _state_of(values: Sequence[Number]) -> State:
+    numbers = [float(value) for value in values]
+    if not all(map(math.isfinite, numbers)):
+        return "non-finite"
+    return "finite" if any(numbers) else "zero"

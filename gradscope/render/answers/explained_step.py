@@ -12,6 +12,7 @@ from functools import cached_property
 
 from gradscope.escaping import visible
 from gradscope.model.explanation import ChainStep, Local
+from gradscope.model.plain import SILENT
 from gradscope.model.report import GradientInfo, Node
 from gradscope.notation import derivatives as notation
 from gradscope.notation import operands
@@ -218,9 +219,6 @@ def _has(text: str, letter: str) -> bool:
 
 LEFT = 40
 """Cells that three columns of numbers leave to the step and what it computes."""
-
-SILENT = ("none", "not reached")
-"""States of a gradient that brings nothing."""
 
 COLUMNS = (
     Column("step", narrowest=16, comfort=24),
