@@ -207,7 +207,7 @@ def test_blanks_without_end_are_only_long(session: Session) -> None:
         ("explain", "explanation.ends.0.leaf", 7, "explanation.ends.leaf: 7 is not an index"),
         ("explain", "explanation.node", 99, "explanation.node"),
         ("explain", "explanation.steps.0.rule", 99, "99 is not an index"),
-        ("explain", "explanation.ends.0.count", -1, "expected `float` >= 0.0"),
+        ("explain", "explanation.ends.0.paths.0.contribution.state", "zero", "is zero with norm"),
         ("explain", "explanation.ends.0.count", "NaN", "is no number of paths"),
         ("explain", "explanation.ends.0.paths.0.root", 7, "is not an index of graph.roots"),
         ("explain", "explanation.steps.0.locals.0.edge", 4, "edge 4 does not leave node 0"),

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import accumulate, groupby
 from operator import mul
 
@@ -284,7 +284,8 @@ LONGEST_PRODUCT = 4
 
 
 class PathsWriter:
-    """Writes how one tensor gets its gradient."""
+    """Writes how one tensor gets its gradient; ``ways_on`` counts the edges by which the listed
+    paths go on from each node."""
 
     def __init__(self, explained: Explained, end: End) -> None:
         self.explained = explained
@@ -297,6 +298,8 @@ class PathsWriter:
         self.arrived = self.told(self.gradient) if self.gradient else "?"
         self.count = float(end.count or 0)
         self.shown = self._shown()
+        edges = {edge for path in self.shown for edge in path.edges}
+        self.ways_on = Counter(explained.edge(edge).source for edge in edges)
 
     def told(self, info: GradientInfo) -> str:
         """A gradient of the tensor."""
@@ -390,7 +393,7 @@ class PathsWriter:
         graph, last = self.explained.graph, len(path.edges) - 1
         named = {last - 1, last} if last >= LONGEST_PATH - 1 else {*range(last + 1)}
         for place, edge in enumerate(path.edges):
-            if len(self._ways_on[graph.edges[edge].source]) > 1:
+            if self.ways_on[graph.edges[edge].source] > 1:
                 named |= {place - 1, place}
         route = [self.explained.name(graph.roots[path.root].node)]
         for is_named, run in groupby(enumerate(path.edges), lambda step: step[0] in named):
@@ -399,14 +402,6 @@ class PathsWriter:
             is_told = is_named or len(names) == 1
             route += names if is_told else [f"… {count(len(names), 'node')} …"]
         return " → ".join(route)
-
-    @cached_property
-    def _ways_on(self) -> dict[int, set[int]]:
-        """By which edges the listed paths go on from each node."""
-        found: dict[int, set[int]] = {}
-        for edge in (edge for path in self.shown for edge in path.edges):
-            found.setdefault(self.explained.edge(edge).source, set()).add(edge)
-        return found
 
     def _product(self, path: Path) -> str:
         """The gradient given times the derivative of every step, where all are known, and that is

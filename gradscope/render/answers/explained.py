@@ -16,16 +16,15 @@ from typing import NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.explanation import End, Explanation, Local, Term
 from gradscope.model.plain import Number, TensorInfo
-from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
+from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Report
 from gradscope.notation.operands import bracketed, names_in
 from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.drawing.scene import NOT_THERE, Scene, state_word
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import cells, shorten, wrapped
-from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import edges_into, edges_out
-from gradscope.words import either, joined, one_line
+from gradscope.words import either, joined
 
 LABEL = 10
 """Cells of the words at the beginning of a line, such as ``upstream``."""
@@ -128,11 +127,6 @@ class Explained(GraphAnswer):
         sent = self.backward.on_edge(edge) if self.backward else None
         return self.gradient(sent, self.behind(edge)) if sent else None
 
-    def upstream(self, node: int, output: int) -> WrittenGradient | None:
-        """The gradient that a node received for an output, None where no pass was made."""
-        info = self.backward.at(node, output) if self.backward else None
-        return self.gradient(info, self.graph.nodes[node].output(output)) if info else None
-
     # ------------------------------------------------------------------ names
 
     @cached_property
@@ -163,14 +157,6 @@ class Explained(GraphAnswer):
         place = self.edge(edge)
         target = Counter(self.edge(one).target for one in self.leaving[place.source])
         return f"[{place.slot}] " * (target[place.target] > 1) + self.name(place.target)
-
-    def title(self, node: Node) -> str:
-        """``Mul`` of ``MulBackward0``; a custom Function's class; what is opaque is marked."""
-        return self.scene.called(node) + " · opaque" * (node.kind == "opaque")
-
-    def expression(self, node: Node) -> str:
-        """What the program wrote: ``c = a + b``."""
-        return visible(one_line(label_of(self.graph, node)))
 
     def root_label(self, root: int) -> str:
         """What the program calls a root."""

@@ -21,6 +21,7 @@ from gradscope.render.answers.explained import (
     LABEL,
     MOST_NUMBERS,
     Explained,
+    WrittenGradient,
     agree,
     total,
 )
@@ -29,6 +30,7 @@ from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, parts
 from gradscope.render.words.text import cells
 from gradscope.simplify.gradients import combine
+from gradscope.simplify.partition import label_of
 from gradscope.words import one_line
 
 LONG = 24
@@ -246,12 +248,16 @@ class StepWriter:
         self.edges = [edge for edge in explained.leaving[record.node] if edge in explained.leading]
         roots = {root.node for root in explained.graph.roots}
         sign = explained.glyphs.root if record.node in roots else explained.glyphs.op
-        self.title = f"{sign} #{record.node} {explained.title(self.node)}"
-        self.expression = explained.expression(self.node)
+        is_opaque = " · opaque" * (self.node.kind == "opaque")
+        self.title = f"{sign} #{record.node} {explained.scene.called(self.node)}{is_opaque}"
+        self.expression = visible(one_line(label_of(explained.graph, self.node)))
         self.place = explained.scene.place(self.node.line)
-        outputs = range(len(self.node.outputs))
-        arrived = {output: explained.upstream(self.node.id, output) for output in outputs}
-        self.received = {k: x for k, x in arrived.items() if x and x.info.state not in SILENT}
+        self.received: dict[int, WrittenGradient] = {}
+        if explained.backward is not None:
+            for output, tensor in enumerate(self.node.outputs):
+                info = explained.backward.at(record.node, output)
+                if info.state not in SILENT:
+                    self.received[output] = explained.gradient(info, tensor)
         self.upstream = ", ".join(one.text for one in self.received.values())
 
     def arrivals(self, output: int) -> list[tuple[str, str]]:
