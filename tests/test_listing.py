@@ -220,6 +220,13 @@ FED_AGAIN = [3**0.5 * 0.5**step for step in range(4)]
             "def up",
             FED_AGAIN,
         ),
+        # As of equal modules in a row, each the only operation of its line.
+        (
+            "class B(torch.nn.Module):\n    def forward(self, t): return t * w\n"
+            "torch.nn.Sequential(B(), B(), B(), B())(x).sum().backward()",
+            "def forward",
+            FED_AGAIN,
+        ),
         # One evaluation of many calls, of which only the last made its value.
         (
             "net = torch.nn.Sequential(*(torch.nn.Sigmoid() for _ in range(4)))\n"

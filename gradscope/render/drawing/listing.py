@@ -130,7 +130,9 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
     used = {root.node for root in graph.roots}
     for edge in graph.edges:
         source, target = graph.nodes[edge.source], graph.nodes[edge.target]
-        if source.line != target.line or source.line is None:
+        # What the next of equal modules takes is used, too, though the line is the same.
+        is_of_next = source.call != target.call and source.op == target.op
+        if source.line != target.line or source.line is None or is_of_next:
             used.add(edge.target)
     lines: dict[tuple[str, int], SourceLine] = {}
     for number, piece in pieces.items():
