@@ -411,7 +411,7 @@ class Writing:
         variant(_FORMAT, "trace backward show", choices=tuple(FORMATS)),
         variant(_FORMAT, "explain memory check", choices=("text", "code", "markdown", *DRAWINGS)),
         variant(_FORMAT, "diff", choices=("text", "tree", *DRAWINGS)),
-        variant(_FORMAT, "depends", choices=("text", *DRAWINGS)),
+        variant(_FORMAT, "depends", choices=("text", "json", "html")),
         variant("--format FORMAT  Output format of the findings:", "doctor", choices=DIAGNOSES),
     )
     max_size: int = row(

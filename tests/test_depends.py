@@ -231,6 +231,9 @@ def test_what_is_padded_is_told_by_what_arrives(session: Session) -> None:
     text = PADDED.replace("padding[:, None, :]", "padding[:, None, :] & False")
     told = text_of(session.look(text, "--on", "emb", "--axis", "1", command="depends"))
     assert "loss sends a gradient to every emb[:, j]" in told
+    text = "import torch\nx = torch.ones(20, requires_grad=True)\nloss = x[::3].sum()\n"
+    told = text_of(session.look(text, "--on", "x", command="depends"))
+    assert "no gradient comes to x[1:3], x[4:6], x[7:9], x[10:12] and 5 more indices;" in told
 
 
 @pytest.mark.parametrize(
@@ -257,6 +260,7 @@ def test_the_axes_are_said(
     [
         ("", ("--of", "h"), "depends needs a tensor that another may depend on", "--on NAME"),
         ("", ("--of", "h", "--on", "nil"), "no tensor called nil is on the way", "nearest first"),
+        ("", ("--on", "x", "-o", "x.svg"), "svg has no place for what depends tells", ".html hold"),
         ("", ("--of", "x", "--on", "x"), "x and x are one tensor", "the first made of the second"),
         ("", ("--of", "x", "--on", "h"), "x cannot depend on h, which is made", "--of h --on x"),
         ("", ("--of", "h", "--on", "x", "--axis", "3"), "h [4, 6, 2] has no axis 3", "--axis 0,1"),

@@ -103,6 +103,7 @@ class Output:
             raise OutputError("--open: stdout cannot be opened", "name a file, or leave out -o")
         format_name = format_name or ("text" if to_stdout else render.format_for(path))
         format_name = own.get(format_name, format_name)
+        render.check_place(command, format_name)
         render.output.check_writable(path)
         if to_stdout and format_name in BINARIES and terminal.is_read():
             raise OutputError(

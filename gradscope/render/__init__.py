@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gradscope.errors import OutputError, ToolMissing
-from gradscope.formats import ANSWERS, FORMATS, SEVERAL_GRAPHS, TEXTS
+from gradscope.formats import ANSWERS, FORMATS, SEVERAL_GRAPHS, TEXTS, WORDS_ALONE
 from gradscope.model.report import Report
 from gradscope.render import output
 from gradscope.render.options import Options, Overlay
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradscope.analyses.diff.comparison import Comparison
     from gradscope.model.history import History
 
-__all__ = ["Options", "answer_format", "as_text", "format_for", "render", "save"]
+__all__ = ["Options", "answer_format", "as_text", "check_place", "format_for", "render", "save"]
 
 
 _PAGE_WIDTH = 39
@@ -56,6 +56,7 @@ def render(
     module = _renderer(format)
     options = options or Options()
     if isinstance(report, Report):
+        check_place(_command(report), format)
         if format not in SEVERAL_GRAPHS and report.others:
             from gradscope.render.drawing.several import drawn_alone
 
@@ -119,9 +120,21 @@ def format_for(path: str | Path) -> str:
     raise OutputError(what, f"known suffixes: {known}; or say it with {option('format', 'FORMAT')}")
 
 
+def check_place(command: str, format: str) -> None:
+    """Raises: OutputError, for a format that has no place for the answer of a command."""
+    if format in WORDS_ALONE.get(command, ()):
+        ways = "name a file: .txt, .md and .html hold it in words, .json its numbers"
+        raise OutputError(f"{format} has no place for what {command} tells", ways)
+
+
 def answer_format(report: Report, name: str) -> str:
     """The format for what was asked of a report: an answer of :data:`ANSWERS` has one of its own
     for ``text``, and for what else is named there."""
+    return ANSWERS[_command(report)].get(name, name)
+
+
+def _command(report: Report) -> str:
+    """Whose answer a report holds, of :data:`ANSWERS`."""
     asked = {
         "explain": report.explanation,
         "check": report.checks,
@@ -131,8 +144,7 @@ def answer_format(report: Report, name: str) -> str:
         "depends": report.dependence,
         "doctor": report.observations,
     }
-    command = next((word for word, answer in asked.items() if answer is not None), "graph")
-    return ANSWERS[command].get(name, name)
+    return next((word for word, answer in asked.items() if answer is not None), "graph")
 
 
 def save(

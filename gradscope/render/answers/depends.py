@@ -16,10 +16,13 @@ from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.split_groups import place_of
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import number, shape
-from gradscope.words import either, listed, option
+from gradscope.words import count, either, option
 
 ROWS, CELLS = 32, 64
 """Rows of a map, all of which are shown where that is asked for, and cells of a row."""
+
+MOST_RUNS = 4
+"""Stretches of indices that are named."""
 
 SHADES, PLAIN = "█▓▒░~·✖", "#*+-~.!"
 """Signs of a cell, with and without Unicode: three decades below the largest of its row, what is
@@ -173,10 +176,12 @@ render = _DependsWriter.render
 
 
 def _some(side: AxisSide, indices: Collection[int]) -> str:
-    """Some indices of a tensor: ``x[:, 3], x[:, 12:16]``."""
+    """Some indices of a tensor: ``x[:, 3], x[:, 12:16] and 9 more indices``."""
     runs = groupby(enumerate(sorted(indices)), key=lambda pair: pair[1] - pair[0])
-    ends = ([index for _, index in run] for _, run in runs)
-    return listed(side.at(f"{run[0]}:{run[-1] + 1}" if run[1:] else run[0]) for run in ends)
+    ends = [[index for _, index in run] for _, run in runs]
+    told = [side.at(f"{run[0]}:{run[-1] + 1}" if run[1:] else run[0]) for run in ends[:MOST_RUNS]]
+    left = sum(map(len, ends[MOST_RUNS:]))
+    return ", ".join(told) + (f" and {count(left, 'more index')}" if left else "")
 
 
 def _parts(size: int, most: int) -> list[tuple[int, int]]:
