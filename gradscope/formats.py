@@ -71,7 +71,9 @@ ANSWERS = {
 """What shows the answer of a command, by its word after ``--format``: ``text``, which is its
 default, and formats that it writes in its own way."""
 
-WORDS_ALONE = {"depends": ("dot", "svg", "png", "pdf", "csv")}
+PICTURES = ("dot", "svg", "png", "pdf")
+
+WORDS_ALONE = {"depends": (*PICTURES, "csv")}
 """Of a command whose answer is in words and numbers alone, the formats without a place for it."""
 
 DIAGNOSES = ("text", "code", "json", "github", "gcc")

@@ -394,6 +394,8 @@ def test_each_term_has_a_column_with_its_share_of_what_arrives(session: Session)
     assert [*map(int, shown_of[3])] == shares
     assert [shown_of[4], shown_of[5]] == [["100", "0"], ["0", "100"]]
     assert shown_of[6] == []  # where they are one sum
+    picture = session.cli("backward program.py --by term --format dot").out
+    assert "what each term brings is told in the text and the page" in picture
 
 
 def with_package(session: Session, name: str, package: str, program: str) -> None:
@@ -442,6 +444,8 @@ def test_each_backward_call_has_a_column(session: Session) -> None:
     wanted = [float((2 * w * step).norm()) for step in range(1, 4)]
     assert [*map(float, row.split("step")[1].split()[:3])] == pytest.approx(wanted, rel=1e-3)
     assert "‖g‖ 1" in shown and "‖g‖ 3" in shown
+    picture = session.cli("backward program.py --steps 3 --format dot").out
+    assert "of backward call 1 alone; --call N shows another of 1 to 3" in picture
 
 
 @pytest.mark.parametrize("width", [40, 300])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gradscope.errors import OutputError, ToolMissing
-from gradscope.formats import ANSWERS, FORMATS, SEVERAL_GRAPHS, TEXTS, WORDS_ALONE
+from gradscope.formats import ANSWERS, FORMATS, PICTURES, SEVERAL_GRAPHS, TEXTS, WORDS_ALONE
 from gradscope.model.report import Report
 from gradscope.render import output
 from gradscope.render.options import Options, Overlay
@@ -57,10 +57,11 @@ def render(
     options = options or Options()
     if isinstance(report, Report):
         check_place(_command(report), format)
-        if format not in SEVERAL_GRAPHS and report.others:
+        is_picture = format in PICTURES and not options.sides
+        if format not in SEVERAL_GRAPHS and (report.others or is_picture):
             from gradscope.render.drawing.several import drawn_alone
 
-            report = drawn_alone(report, options.call)
+            report = drawn_alone(report, options.call, is_picture)
         if options.overlay is None:
             options = replace(options, overlay=_overlay(report))
         told = answer_format(report, "text")

@@ -1,11 +1,11 @@
-"""The backward calls of a report whose others walk other graphs: what each is called, and how to
-see it.
+"""What one drawing of a report has no place for, and how to see it: the other backward calls, also
+where they walk other graphs; the terms that a gradient was taken apart into.
 
 Must not know of any one format; texts are not escaped for markup."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -28,12 +28,23 @@ def call_words(graph: Graph, backward: BackwardPass) -> str:
     return f"{expression} {visible(file)}:{origin.line}".strip()
 
 
-def drawn_alone(report: Report, call: int | None) -> Report:
+def drawn_alone(report: Report, call: int | None, is_picture: bool) -> Report:
     """The graph that a call walks, for a format that draws one, with a note on each of the others;
-    the first for None."""
+    the first for None.  A picture shows one call of those that walk it, and no terms."""
     report = report.holding(call)
-    notes = (*report.notes, *filter(None, map(_elsewhere, report.others)))
+    missing = _not_pictured(report, call) if is_picture else ()
+    notes = (*report.notes, *filter(None, map(_elsewhere, report.others)), *missing)
     return msgspec.structs.replace(report, notes=notes)
+
+
+def _not_pictured(report: Report, call: int | None) -> Iterator[str]:
+    held = report.call_numbers
+    if len(held) > 1:
+        shown = held[0] if call is None else call
+        other = option("call", "N")
+        yield f"of backward call {shown} alone; {other} shows another of {held[0]} to {held[-1]}"
+    if report.split is not None:
+        yield f"what each {report.split.kind} brings is told in the text and the page"
 
 
 def _elsewhere(other: Report) -> str:
