@@ -223,6 +223,9 @@ def test_what_a_failed_call_did_not_reach_no_hook_has_changed(session: Session) 
     failing = "h = x.exp()\ny = h * x + x\nwith torch.no_grad(): h += 1\ny.sum().backward()\n"
     told = session.told(X + failing, "backward").out
     assert "from h " in told and "not reached" in told and "changed by a hook" not in told
+    for form in ("tree", "dot", "code"):
+        told = session.cli("backward program.py --format", form).out
+        assert "backward call 1 failed with RuntimeError: one of the variables needed" in told
 
 
 HOOKED = """

@@ -58,7 +58,8 @@ def render(
     if isinstance(report, Report):
         check_place(_command(report), format)
         is_picture = format in PICTURES and not options.sides
-        if format not in SEVERAL_GRAPHS and (report.others or is_picture):
+        has_more = report.others or is_picture or any(one.error for one in report.passes)
+        if has_more and format not in SEVERAL_GRAPHS:
             from gradscope.render.drawing.several import drawn_alone
 
             report = drawn_alone(report, options.call, is_picture)

@@ -17,6 +17,9 @@ from gradscope.words import one_line, option
 LONGEST = 24
 """Characters of the expression that makes a call."""
 
+LONGEST_ERROR = 112
+"""Characters of what a call failed with."""
+
 
 def call_words(graph: Graph, backward: BackwardPass) -> str:
     """``g_loss.backward() train.py:41``: what made a call, as far as that is known."""
@@ -33,8 +36,19 @@ def drawn_alone(report: Report, call: int | None, is_picture: bool) -> Report:
     the first for None.  A picture shows one call of those that walk it, and no terms."""
     report = report.holding(call)
     missing = _not_pictured(report, call) if is_picture else ()
-    notes = (*report.notes, *filter(None, map(_elsewhere, report.others)), *missing)
+    others = filter(None, map(_elsewhere, report.others))
+    notes = (*_failed(report), *report.notes, *others, *missing)
     return msgspec.structs.replace(report, notes=notes)
+
+
+def _failed(report: Report) -> Iterator[str]:
+    """With what calls ended before all of the graph was reached."""
+    calls: dict[str, list[int]] = {}
+    for backward in report.passes:
+        calls.setdefault(backward.error, []).append(backward.number)
+    for error in filter(None, calls):
+        which = _listed(calls[error])
+        yield f"{which} failed with {shorten(one_line(error), LONGEST_ERROR, '…')}"
 
 
 def _not_pictured(report: Report, call: int | None) -> Iterator[str]:
@@ -51,11 +65,13 @@ def _elsewhere(other: Report) -> str:
     calls = other.call_numbers
     if not calls:
         return ""
-    which = f"backward call {calls[0]} walks" if len(calls) == 1 else f"{_listed(calls)} walk"
+    which = f"{_listed(calls)} walk{'s' * (len(calls) == 1)}"
     place = call_words(other.graph, other.passes[0])
     return f"{which} another graph ({place}): {option('call', calls[0])} shows it"
 
 
 def _listed(calls: Sequence[int]) -> str:
+    if len(calls) == 1:
+        return f"backward call {calls[0]}"
     few = [*map(str, calls)] if len(calls) < 5 else [str(calls[0]), "…", str(calls[-1])]
     return f"backward calls {', '.join(few)}"
