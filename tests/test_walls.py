@@ -87,15 +87,24 @@ def test_the_doctor_knows_them_too(session: Session) -> None:
     assert walls(session, "h = v * y.detach()", "doctor") == [("detach", 5, "MulBackward0")]
 
 
+def told_below(listed: str) -> dict[str, str]:
+    """The row below each line of a listing, by the number of the line."""
+    rows = [*listed.splitlines(), ""]
+    return {
+        row.split()[0]: rows[at + 1] for at, row in enumerate(rows) if row[:1].strip().isdigit()
+    }
+
+
 def test_they_stand_in_tree_listing_and_page(session: Session) -> None:
     body = "c = y.detach()\n# taken below\nh = v * c\n(h.sum() + w.sum()).backward()\n"
     done = session.told(HEAD + body, "backward --width 120")
     rows = [row.strip(" │├─└") for row in done.out.splitlines()]
     assert "history cut: detach program.py:5" in rows
-    listed = session.cli("backward", "program.py", "--width", "120", "--format", "code").out
-    lines = {row.split()[0]: row for row in listed.splitlines() if row[:2].strip().isdigit()}
-    assert lines["5"].rstrip().endswith("history cut here")
-    assert "history cut: detach program.py:5" in lines["7"]
+    # Where a line has little room beside it, too.
+    listed = session.cli("backward", "program.py", "--width", "60", "--format", "code").out
+    below = told_below(listed)
+    assert below["5"] == "  history cut here"
+    assert below["7"] == "  history cut: detach program.py:5"
     page = session.folder / "run.html"
     session.cli("backward", "program.py", "-o", str(page))
     data = packed(page.read_text("utf-8"))
@@ -120,9 +129,9 @@ loss = (model(x) - goal).pow(2).mean() + (net(x) * goal).sum()
 loss.backward()
 """
     listed = session.told(text, "backward --width 140 --format code").out
-    lines = {row.split()[0]: row for row in listed.splitlines() if row[:2].strip().isdigit()}
-    assert "history cut: grad was off at program.py:4" in lines["8"]
-    assert "history cut" not in lines["4"]
+    below = told_below(listed)
+    assert below["8"] == "  history cut: grad was off at program.py:4"
+    assert "history cut" not in below["4"]
 
 
 @pytest.mark.parametrize("field", ["node", "origin"])

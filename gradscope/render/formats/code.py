@@ -28,7 +28,7 @@ from gradscope.simplify import Folding
 from gradscope.simplify.folded import meant
 from gradscope.simplify.gradients import combine, middle
 from gradscope.simplify.view import Item
-from gradscope.words import count, one_line, option
+from gradscope.words import count, listed, one_line, option
 
 STRIP = 12
 """Cells of the strip of a line that made several values."""
@@ -149,7 +149,7 @@ class Quantities:
     def _shares(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
         return self.terms.cells(whole.results if whole else ()) if self.terms else []
 
-    def _meetings(self, whole: Made | None, parts: Sequence[Made]) -> list[Cell]:
+    def _meetings(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
         """What is to be said of gradients that meet in what a line made."""
         # What meets in the result of a module is told where it was made.
         is_made_here = whole is not None and {*whole.results} <= {*whole.nodes}
@@ -161,11 +161,7 @@ class Quantities:
         told = (skipped(shares) + few if 2 * len(shares) >= len(items) else "", up_to(opposed))
         if len(items) == 1:
             told = (meeting(self.scene, items[0]), "")
-        cut = self.scene.cut(node for piece in parts for node in piece.nodes)
-        if whole is not None and not (whole.nodes or whole.results):
-            cut = "history cut here"  # by what made nothing
-        words = " · ".join(filter(None, (*told, cut)))
-        return [Part(words, "dim")]
+        return [Part(" · ".join(filter(None, told)), "dim")]
 
 
 NUMBER = Column("", right=True)
@@ -200,6 +196,8 @@ class _Code(Head):
         self.quantities = list(self.known.each())
         self.untold = list(self.scene.report.findings)
         self.is_beside = options.width >= WIDE
+        graph = self.scene.graph
+        self.cutting = {graph.origins[one.origin] for one in graph.walls if one.origin is not None}
 
     def lines(self, calls: str = "") -> Iterator[str]:
         """What is wrong at once, then each function."""
@@ -342,6 +340,7 @@ class _Code(Head):
         at = Part(f":{'–'.join(map(str, numbers))}", "dim", "never")
         row: list[Cell] = ["", (Part(name, "bold", "start"), at)]
         yield row + self._cells(Made(pieces[0].origin, results=results), pieces)
+        yield from self._cut(pieces)
         leaves: dict[int, list[int]] = {}
         for leaf, edges in (taken for line in lines for taken in line.leaves.items()):
             leaves.setdefault(leaf, []).extend(edges)
@@ -371,6 +370,7 @@ class _Code(Head):
                     self._part(one, line.within(one) if self.known.answer else [one])
                     for one in wholes
                 )
+            yield from self._cut(line.pieces)
             yield from self._marked(line, function.file)
             yield from self._findings(function.file, line, margin)
             if line.leaves and not is_beside:
@@ -471,6 +471,15 @@ class _Code(Head):
         if is_number:
             return self.scene.told(infos[0], tensor, self.glyphs.silent, self.glyphs.bad)
         return told(infos, self.glyphs)
+
+    def _cut(self, pieces: Sequence[Made]) -> Iterator[list[Cell]]:
+        """Which of these expressions made nothing and cut a history, and where that of what they
+        take was cut."""
+        here = [one for one in pieces if not one.nodes and one.origin in self.cutting]
+        which = f": {listed(one_line(one.origin.expression) for one in here)}" * (here != [*pieces])
+        taken = self.single.cut(node for piece in pieces for node in piece.nodes)
+        told = (f"history cut here{which}" if here else "", taken)
+        yield from self._said("  ", " · ".join(filter(None, told)), "dim")
 
     def _marked(self, line: SourceLine, file: str) -> Iterator[list[Cell]]:
         """What the verdict says of a line, and of the leaves that it takes."""
