@@ -20,7 +20,7 @@ import pytest
 import gradscope
 from gradscope.errors import GradscopeError, ReportError
 from gradscope.escaping import as_json, for_terminal, own_style, visible
-from gradscope.formats import DIAGNOSES, FORMATS
+from gradscope.formats import DIAGNOSES, FORMATS, WORDS_ALONE
 from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.render import Options, render
@@ -628,6 +628,8 @@ def test_json_keeps_its_data() -> None:
 def test_the_gate_changes_nothing_of_ours(format: str) -> None:
     for name in SAVED:
         report = msgspec.json.decode(json.dumps(document(name)).encode(), type=Report)
+        if report.dependence is not None and format in WORDS_ALONE["depends"]:
+            continue
         text = render(report, format, Options(color=format == "tree"))
         if isinstance(text, str):
             assert for_terminal(text) == text

@@ -272,7 +272,7 @@ def test_a_mark_stands_below_what_it_marks(session: Session, line: str, before: 
     assert marks == ([] if before is None else [f"   {before}{'^' * len('torch.sqrt(w)')}"])
 
 
-def test_a_finding_at_a_line_that_is_not_shown_stands_below(session: Session) -> None:
+def test_a_line_without_a_gradient_is_shown_with_what_was_found_there(session: Session) -> None:
     text = """
     import torch
     a, b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
@@ -283,9 +283,19 @@ def test_a_finding_at_a_line_that_is_not_shown_stands_below(session: Session) ->
         step.step()
     """
     session.told(text, "doctor -q -o report.json")
-    rows = session.cli("show", "report.json", "--format", "code").out.splitlines()
-    [row] = [one for one in rows if "GS307" in one]
-    assert row.startswith("▲ GS307 not-in-optimizer · warning · program.py:3 ")
+    shown = "show report.json --format code --width 60"
+    rows = session.cli(shown).out.splitlines()
+    [row] = [at for at, one in enumerate(rows) if "GS307" in one]
+    assert rows[row - 2].startswith("3  step = torch.optim.SGD(a.parameters()")
+    assert set(rows[row - 1]) <= {" ", "^"}
+    assert rows[row].startswith("  ▲ GS307 not-in-optimizer: ")
+    below = [one[:9] for one in rows[row:]]
+    assert "    seen " in below and any(one.startswith("    do ") for one in below)
+    # Of one part of the graph what was found elsewhere stands at the end, and as completely.
+    rows = session.cli(shown, "--path", "a.bias").out.splitlines()
+    [row] = [at for at, one in enumerate(rows) if "GS307" in one]
+    assert rows[row].startswith("▲ GS307 not-in-optimizer · warning · program.py:3 ")
+    assert any(one.startswith("  do ") for one in rows[row:])
 
 
 def test_a_report_cannot_have_any_file_shown(session: Session) -> None:

@@ -88,9 +88,17 @@ class SourceFunction:
 
 
 def listing(report: Report, wanted: Collection[int]) -> Iterator[SourceFunction]:
-    """The functions that made the wanted nodes of a graph, in the order of the source; those of
-    installed packages last, and of these first the files that most lines are of."""
+    """The functions that made the wanted nodes of a graph, or if these are all that something was
+    found in, in the order of the source; those of installed packages last, and of these first the
+    files that most lines are of."""
     made = _lines_made(report.graph, wanted)
+    if len(wanted) == len(report.graph.nodes):
+        places = [one.location for one in report.findings if one.location is not None]
+        found = {(place.file, place.line, place.expression) for place in places}
+        for one in report.graph.origins:
+            if (one.file, one.line, one.expression) in found:
+                line = SourceLine(one.line, "", [Made(one)])
+                made.setdefault((one.file, one.line), line)
     many = Counter(file for file, _ in made)
     files = sorted(many, key=lambda file: is_of_library(file) and 1 / many[file])
     for file in files:

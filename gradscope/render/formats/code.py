@@ -6,9 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from gradscope.escaping import visible
+from gradscope.model.observations import Finding
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.beside import Calls, TermShares
 from gradscope.render.drawing.facts import meeting, opposing, residuals, skipped, up_to
@@ -224,11 +226,8 @@ class _Code(Head):
             words = f"{count(len(self.folded), 'function')} of installed packages, a line each"
             yield from self.wrapped(f"{words}: {option('all')}", "dim")
         if self.untold:
-            yield ""
-        for finding in self.untold:
-            line = f"{BADGES[finding.severity]} {head(finding)}"
-            yield self.fitted(line, INKS_OF[finding.severity])
-            yield from paragraph("  ", self.glyphs.text(finding.message), self.options.width)
+            below = (self._told(one, "", head(one), one.message) for one in self.untold)
+            yield from self.table([NUMBER, text], chain.from_iterable(below))
         made = sum(len(piece.nodes) for function in functions for piece in function.pieces)
         nodes = self.scene.graph.nodes
         missing = sum(nodes[node].kind != "leaf" for node in self.wanted) - made
@@ -362,6 +361,8 @@ class _Code(Head):
             if is_beside:
                 row[-1] = self._beside(*line.leaves.items())
             yield row
+            found = self._found(function.file, line.number)
+            yield from (row for one in found for row in self._pointed(one, line.text, margin))
             if self.is_open:
                 yield from (self._part(piece, [piece]) for piece in line.pieces[len(wholes) == 1 :])
             elif len(wholes) > 1:
@@ -372,7 +373,8 @@ class _Code(Head):
                 )
             yield from self._cut(line.pieces)
             yield from self._marked(line, function.file)
-            yield from self._findings(function.file, line, margin)
+            for one in found:
+                yield from self._told(one, "  ", f"{one.rule} {one.name}: {one.message}")
             if line.leaves and not is_beside:
                 yield from self._below(line.leaves, "  ")
 
@@ -496,25 +498,32 @@ class _Code(Head):
             sign = f"  {BADGES[spot.severity]} "
             yield from self._said(sign, self.glyphs.text(spot.words), INKS_OF[spot.severity])
 
-    def _findings(self, file: str, line: SourceLine, margin: int) -> Iterator[list[Cell]]:
-        """What the doctor has found at this line, with a mark below the guilty expression."""
-        for finding in tuple(self.untold):
-            place = finding.location
-            if place is None or (place.file, place.line) != (file, line.number):
-                continue
-            self.untold.remove(finding)
-            ink = INKS_OF[finding.severity]
-            expression = one_line(place.expression)
-            # Of two that read the same it is not known which one is meant.
-            if expression and line.text.count(expression) == 1:
-                before = line.text[: line.text.index(expression)].expandtabs()[margin:]
-                mark = " " * cells(before) + "^" * cells(expression)
-                yield ["", Part(mark, ink), *self._cells(None, ())]
-            said = f"{finding.rule} {finding.name}: {finding.message}"
-            yield from self._said(f"  {BADGES[finding.severity]} ", said, ink)
-            # The first is of the place itself, the others of what led to it and came of it.
-            yield from self._said("    seen ", "".join(finding.evidence[:1]), "dim")
-            yield from self._said("    do ", finding.remedy, "dim")
+    def _found(self, file: str, number: int) -> list[Finding]:
+        """What the doctor has found at a line, which is told nowhere else then."""
+        places = [(one, one.location) for one in self.untold if one.location]
+        found = [one for one, at in places if (at.file, at.line) == (file, number)]
+        self.untold = [one for one in self.untold if one not in found]
+        return found
+
+    def _pointed(self, finding: Finding, text: str, margin: int) -> Iterator[list[Cell]]:
+        """A mark below the guilty expression of a line."""
+        expression = one_line(finding.location.expression if finding.location else "")
+        # Of two that read the same it is not known which one is meant.
+        if expression and text.count(expression) == 1:
+            before = text[: text.index(expression)].expandtabs()[margin:]
+            mark = " " * cells(before) + "^" * cells(expression)
+            yield ["", Part(mark, INKS_OF[finding.severity]), *self._cells(None, ())]
+
+    def _told(
+        self, finding: Finding, margin: str, title: str, more: str = ""
+    ) -> Iterator[list[Cell]]:
+        """What was found, what was seen of it, and what to do."""
+        ink = INKS_OF[finding.severity]
+        yield from self._said(f"{margin}{BADGES[finding.severity]} ", title, ink)
+        yield from self._said(f"{margin}  ", more, "")
+        # The first is of the place itself, the others of what led to it and came of it.
+        yield from self._said(f"{margin}  seen ", "".join(finding.evidence[:1]), "dim")
+        yield from self._said(f"{margin}  do ", finding.remedy, "dim")
 
     def _said(self, lead: str, text: str, ink: str) -> Iterator[list[Cell]]:
         """A text over the whole width, in as many rows as it needs."""
