@@ -351,7 +351,11 @@ def test_each_term_brings_what_torch_says(program: Program, session: Session) ->
     namespace = left_by(program.source)
     wanted = [*program.terms.values(), *([program.rest] if program.rest else [])]
     assert [one.name for one in split.pieces if not one.rest] == [*program.terms]
-    _compare(report, [eval(term, namespace) for term in wanted], namespace)
+    tensors = [eval(term, namespace) for term in wanted]
+    _compare(report, tensors, namespace)
+    known = [(one.value, of) for one, of in zip(split.pieces, tensors, strict=True) if one.value]
+    # What each adds to the loss, not the number that its factor stands before.
+    assert [value for value, _ in known] == pytest.approx([of.item() for _, of in known], rel=1e-2)
 
 
 def _compare(report: Report, wanted: list[torch.Tensor], namespace: dict[str, Any]) -> None:
@@ -512,6 +516,8 @@ loss = F.cross_entropy(out, y) + out.pow(2).mean()
         # What no number shows.
         (NET + "b = model[2].bias\nloss = out.mean() + (b - b.detach()).sqrt().sum()",
          "term", "brings NaN or infinity", " 0 %"),
+        (NET + "h = 2 * out\nt = h.tanh()\nloss = t.pow(2).mean()", "h,t",
+         "h alone (what comes through t is counted there) brings 0 to every parameter", "value"),
         (NORMED, "term --all", "0.bias", "oppose"),  # what arrives there is rounding
         (NET + "loss = (out * torch.tensor([0.0, 1, 1, 1, 1, 1])[:, None]).pow(2).sum()"
          " + 1e3 * model[0].weight.pow(2).sum()", "sample",

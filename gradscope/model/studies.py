@@ -180,8 +180,8 @@ class SplitPiece(Struct, frozen=True):
     """One summand of the gradient.
 
     ``nodes`` are those at which it begins; for a sample or an output, ``index`` is its place in
-    the tensors there.  ``value`` is what the tensor of a term is, where it is one number.
-    ``rest``: this is what goes through no other piece.
+    the tensors there.  ``value`` is what a term of one number adds to the root, with sign and
+    factor, or the element that an output is.  ``rest``: this is what goes through no other piece.
     """
 
     name: str

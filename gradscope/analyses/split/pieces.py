@@ -41,6 +41,8 @@ class Summands:
         for edge in graph.edges:
             self._under[edge.source].append((edge.target, edge.output))
         self._divisors = {edge.source for edge in graph.edges if edge.slot}
+        self.added: set[Place] = set()
+        """What was found to count in a root as often as its gradient says."""
 
     @property
     def scaled(self) -> dict[int, Place]:
@@ -88,6 +90,7 @@ class Summands:
                 is_split = len(under) > 1 or self._is_same_sum(at[0], above)
                 above = at[0] if is_split else above
                 stack.extend((one, one if is_split else top, above) for one in reversed(under))
+        self.added |= {*seen, *found, *found.values()}
         return found
 
     def _is_passed(self, number: int) -> bool:
@@ -248,11 +251,14 @@ def _of_names(live: LiveGraph, names: Sequence[str]) -> Plan:
             f"{len(names)} tensors are named; {MOST_COMPARED - 1} at most are told apart",
             "name fewer: all that goes through no named one is told as the rest",
         )
+    summands = Summands(graph)
+    summands.found()
     pieces, places = [], {}
     for position, name in enumerate(names):
         place = named_place(name, live)
         places[place] = [position]
-        pieces.append(SplitPiece(name, (place[0],), value=_value(graph, *place)))
+        value = _value(graph, *place) if place in summands.added else None
+        pieces.append(SplitPiece(name, (place[0],), value=value))
     if len(places) < len(names):
         raise RootError("two of the names are of one tensor", "leave one of them out")
     return Plan(pieces, places)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+import msgspec
 import torch
 
 from gradscope.analyses.explain.lockstep import (
@@ -55,6 +56,7 @@ class _Splitting:
         self.on_the_way: dict[int, dict[int, float]] = {}
         self.ahead: set[int] = set()
         self.inner: dict[tuple[int, int, int], float] = {}
+        self.factors: dict[Place, float] = {}
 
     def split(self) -> Split:
         plan, asked = self._plan(), self.asked
@@ -72,6 +74,11 @@ class _Splitting:
                 done = chosen.stop
             except TooManyAtOnce:
                 at_once = AT_ONCE
+        for place, (at, *_) in plan.places.items():
+            value = pieces[at].value
+            if value is not None and asked.kind == "term":
+                added = number(float(value) * self.factors.get(place, 0.0))
+                pieces[at] = msgspec.structs.replace(pieces[at], value=added)
         labels = [*range(len(pieces))]
         if any(norms.get(WHOLE) for norms in self.norms.values()):
             labels.append(WHOLE)
@@ -115,7 +122,7 @@ class _Splitting:
 
     def _follow(self, plan: Plan, chosen: range) -> None:
         """Send some of the pieces through the graph, and note what they bring."""
-        steps = Lockstep(self.puller, self.seeds, partial(plan.cut, chosen))
+        steps = Lockstep(self.puller, self.seeds, partial(self._cut, plan, chosen))
         if self.asked.kind == "sample":
             samples = Samples(len(plan.pieces), chosen)
             steps = BatchInStep(self.puller, self.seeds, plan.places, samples)
@@ -130,6 +137,12 @@ class _Splitting:
             if chosen.start:
                 carried.pop(WHOLE, None)  # it was there the first time
             self._note(node, carried, compared=len(plan.pieces) <= MOST_COMPARED)
+
+    def _cut(self, plan: Plan, chosen: range, place: Place, gradient: torch.Tensor) -> Carried:
+        """A gradient taken apart; that of a number is how often this counts in the root."""
+        if place in plan.places and gradient.numel() == 1 and not gradient.is_complex():
+            self.factors[place] = float(gradient)
+        return plan.cut(chosen, place, gradient)
 
     def _note_on_the_way(self, node: int, arrived: Mapping[int, Carried]) -> None:
         """The norms of terms at a node that a line made, unless they are taken apart further on."""

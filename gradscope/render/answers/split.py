@@ -98,7 +98,7 @@ class _SplitWriter(GraphAnswer):
         shown = order if is_term else self.options.chosen(order, ROWS)
         columns = [
             Column(self.split.kind, narrowest=12, comfort=24),
-            Column("value", right=True, drop=2),
+            Column("adds" if is_term else "value", right=True, drop=2),
             Column("‖g‖", right=True),
             Column("" if self.split.kind == "output" else "share", right=True),
             *([] if is_term else [Column("largest in", narrowest=12, drop=3)]),

@@ -96,7 +96,7 @@ def sentences(report: Report, split: Split, groups: Mapping[str, Combined]) -> s
         return "; ".join((*_mixed(report, split), *_outliers(names, norms)))
     least = ROUNDING * max((max(one.norms) for one in groups.values()), default=0.0)
     told = [*_dominant(names, groups, least)] if split.kind == "term" else []
-    minor = [*_minor(names, groups, is_told=bool(told))]
+    minor = [*_minor(report, names, groups, is_told=bool(told))]
     told += _opposed(names, groups, least) if split.kind == "term" else ()
     return "; ".join((*told, *minor))
 
@@ -160,14 +160,16 @@ def _opposed(names: Sequence[str], groups: Mapping[str, Combined], least: float)
         )
 
 
-def _minor(names: Sequence[str], groups: Mapping[str, Combined], is_told: bool) -> Iterator[str]:
+def _minor(
+    report: Report, names: Sequence[str], groups: Mapping[str, Combined], is_told: bool
+) -> Iterator[str]:
     """Pieces that reach nothing, or hardly count wherever they do, if that is not told yet."""
     shares = [one.shares for one in groups.values()]
     nowhere, hardly = [], []
     for piece, name in enumerate(names):
         largest = max((row[piece] for row in shares), default=0.0)
         if largest == 0 and all(map(math.isfinite, (row[piece] for row in shares))):
-            nowhere.append(name)
+            nowhere.append(name + _counted_at(report, names, piece))
         elif largest < MINOR:
             hardly.append(name)
     if nowhere:
@@ -176,6 +178,17 @@ def _minor(names: Sequence[str], groups: Mapping[str, Combined], is_told: bool) 
     if hardly and not is_told:
         verb = "brings" if len(hardly) == 1 else "bring"
         yield f"{listed(hardly)} {verb} less than {percent(MINOR)} to every parameter"
+
+
+def _counted_at(report: Report, names: Sequence[str], piece: int) -> str:
+    """`` alone (what comes through logits is counted there)``, where other pieces are before."""
+    pieces, graph = report.split.pieces if report.split else (), report.graph
+    ends = (
+        (at, out) for at in pieces[piece].nodes for out, _ in enumerate(graph.nodes[at].outputs)
+    )
+    above = {graph.edges[edge].source for end in ends for edge in graph.edges_to(dict([end]))}
+    before = [name for name, one in zip(names, pieces, strict=True) if above & {*one.nodes}]
+    return f" alone (what comes through {listed(before)} is counted there)" if before else ""
 
 
 def percent(share: float) -> str:
