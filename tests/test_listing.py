@@ -376,8 +376,11 @@ def test_the_answer_of_an_expression_is_on_its_parts_too(session: Session) -> No
         "(y + z).sum().backward()\n"
     )
     shown = session.cli("check", "program.py", "--format", "code", "--width", "140").out
-    answers = {row.lstrip(" └─`")[:5]: row.split()[-2] for row in shown.splitlines() if "└─" in row}
-    assert answers == {"x.exp": "right", "Wrong": "wrong"}
+    answers = [row.split("  ")[-2:][0].strip() for row in shown.splitlines() if "└─" in row]
+    assert answers == ["right", "wrong 1 of 3"]
+    assert "6 calls: 1 wrong, 5 right · whole program: 1 wrong" in shown
+    [backward, differences] = re.findall(r"✖ Wrong by x at \[1\]: backward (.+), .+ (.+)", shown)[0]
+    assert float(differences) == pytest.approx(2 * float(backward), rel=1e-3)
 
 
 TERMS = """

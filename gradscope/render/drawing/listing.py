@@ -95,10 +95,9 @@ def listing(report: Report, wanted: Collection[int]) -> Iterator[SourceFunction]
     if len(wanted) == len(report.graph.nodes):
         places = [one.location for one in report.findings if one.location is not None]
         found = {(place.file, place.line, place.expression) for place in places}
-        for one in report.graph.origins:
-            if (one.file, one.line, one.expression) in found:
-                line = SourceLine(one.line, "", [Made(one)])
-                made.setdefault((one.file, one.line), line)
+        for at in report.graph.origins:
+            if (at.file, at.line, at.expression) in found:
+                made.setdefault((at.file, at.line), SourceLine(at.line, "", [Made(at)]))
     many = Counter(file for file, _ in made)
     files = sorted(many, key=lambda file: is_of_library(file) and 1 / many[file])
     for file in files:

@@ -22,7 +22,7 @@ from gradscope.render.drawing.split_groups import leaf_groups, sentences
 from gradscope.render.drawing.verdict import Marks
 from gradscope.render.options import Options
 from gradscope.render.words.findings import head, paragraph
-from gradscope.render.words.numbers import elements, size
+from gradscope.render.words.numbers import elements, number, shape, size
 from gradscope.render.words.table import Cell, Column, Part, Table, parts
 from gradscope.render.words.text import BADGES, Glyphs, cells, is_of_library
 from gradscope.render.words.text import INKS as INKS_OF
@@ -72,7 +72,10 @@ class Quantities:
 
     def each(self) -> Iterator[Quantity]:
         """Each quantity of which there is something to say."""
-        yield Quantity([Column(self.answer, right=True, drop=4, narrowest=8)], self._answers)
+        narrowest = 8 if self.scene.report.explanation else 0
+        yield Quantity(
+            [Column(self.answer, right=True, drop=4, narrowest=narrowest)], self._answers
+        )
         if self.calls is not None:
             yield Quantity(self.calls.columns(), self._at_calls)
         else:
@@ -96,7 +99,10 @@ class Quantities:
             return [size(total)]
         marks = [overlay.nodes[node] for node in nodes if node in overlay.nodes]
         worst = max(marks, key=lambda mark: mark.weight, default=None)
-        return ["" if worst is None else Part(worst.words, f"bold {worst.color}")]
+        if worst is None:
+            return [""]
+        many = f" {marks.count(worst):,} of {len(nodes):,}" * (marks.count(worst) < len(nodes))
+        return [Part(f"{worst.words}{many}", f"bold {worst.color}")]
 
     def _local(self, nodes: Sequence[int]) -> str:
         """``by x: [0.5403, -0.99]``, of each operand of a single operation."""
@@ -207,6 +213,9 @@ class _Code(Head):
         self.folded = self._folded_of(functions)
         known, report = self.known, self.scene.report
         yield from self.first(known.calls.head() if known.calls else calls, findings=False)
+        if report.checks is not None and self.single.options.overlay is not None:
+            which = '"2 of 3" beside a line counts its operations'
+            yield from self.wrapped(f"{self.single.options.overlay.caption} · {which}", "dim")
         if known.terms is not None and report.split is not None:
             folding = self.options.folding
             groups = leaf_groups(report, report.split, folding.depth, folding.all)
@@ -373,6 +382,7 @@ class _Code(Head):
                 )
             yield from self._cut(line.pieces)
             yield from self._marked(line, function.file)
+            yield from self._wrong(line)
             for one in found:
                 yield from self._told(one, "  ", f"{one.rule} {one.name}: {one.message}")
             if line.leaves and not is_beside:
@@ -497,6 +507,22 @@ class _Code(Head):
         for spot in {one.words: one for one in spots}.values():
             sign = f"  {BADGES[spot.severity]} "
             yield from self._said(sign, self.glyphs.text(spot.words), INKS_OF[spot.severity])
+
+    def _wrong(self, line: SourceLine) -> Iterator[list[Cell]]:
+        """What backward and differences say of what is wrong in a line, where they differ most."""
+        checks, made = self.scene.report.checks, {node for one in line.pieces for node in one.nodes}
+        wrong = [one for one in checks.calls if one.nodes[0] in made] if checks else []
+        each = [(call.nodes[0], one) for call in wrong for one in call.inputs]
+        found = {}
+        for node, one in sorted(each, key=lambda pair: float(pair[1].error or 0)):
+            if one.verdict == "wrong":
+                at = f" at {shape(one.element)}" if one.element else ""
+                said = "none" if one.analytic is None else number(one.analytic)
+                words = f"backward {said}, differences {number(one.numeric or 0)}"
+                who = f"{self.scene.called(self.scene.graph.nodes[node])} by {one_line(one.name)}"
+                found[who] = f"{who}{at}: {words}"
+        for words in found.values():
+            yield from self._said("  ✖ ", visible(words), INKS_OF["error"])
 
     def _found(self, file: str, number: int) -> list[Finding]:
         """What the doctor has found at a line, which is told nowhere else then."""
