@@ -70,6 +70,14 @@ class Quantities:
         split = scene.report.split
         self.terms = TermShares(scene, split) if split is not None and split.nodes else None
 
+    def answers_head(self) -> str:
+        """What a command's own answer is beside a line, where that needs words."""
+        if self.scene.report.explanation is not None:
+            return "derivatives of at most 4 numbers, beside lines of one operation"
+        overlay = self.scene.options.overlay
+        counts = '"2 of 3" beside a line counts its operations'
+        return f"{overlay.caption} · {counts}" if overlay and self.scene.report.checks else ""
+
     def each(self) -> Iterator[Quantity]:
         """Each quantity of which there is something to say."""
         narrowest = 8 if self.scene.report.explanation else 0
@@ -213,9 +221,7 @@ class _Code(Head):
         self.folded = self._folded_of(functions)
         known, report = self.known, self.scene.report
         yield from self.first(known.calls.head() if known.calls else calls, findings=False)
-        if report.checks is not None and self.single.options.overlay is not None:
-            which = '"2 of 3" beside a line counts its operations'
-            yield from self.wrapped(f"{self.single.options.overlay.caption} · {which}", "dim")
+        yield from self.wrapped(known.answers_head(), "dim")
         if known.terms is not None and report.split is not None:
             folding = self.options.folding
             groups = leaf_groups(report, report.split, folding.depth, folding.all)
