@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple, get_args
 
 from msgspec import Meta
 
 from gradscope.model.plain import Count, LeafId, NodeId, Norm, Number, OriginId, Struct
+from gradscope.words import count
 
 Holding = Literal["activation", "parameter", "buffer", "input", "attribute", "packed"]
 """Why a storage is there: made on the way; a leaf of the graph or a parameter of a module; a buffer
@@ -78,13 +80,13 @@ MEANT = re.compile(
 """Names of custom Functions whose backward is made to differ from their derivative."""
 
 Verdict = Literal[
-    "wrong", "kink", "unresolved", "meant", "rounding", "random", "not checked", "right"
+    "wrong", "rounding", "unresolved", "kink", "meant", "random", "not checked", "right"
 ]
-"""The two numbers differ; the function has no derivative here; the step sizes do not agree, or the
-call leaves something open, so that there is nothing to compare with; they differ, and the Function
-is made to (its forward is flat or the identity), or it is a sample; they differ only by what the
-program's own precision loses; forward gives another result each time; it could not be run again;
-they agree."""
+"""The worst first: the two numbers differ; they differ only by what the program's own precision
+loses; the step sizes do not agree, or the call leaves something open, so that there is nothing to
+compare with; the function has no derivative here; they differ, and the Function is made to (its
+forward is flat or the identity), or it is a sample; forward gives another result each time; it
+could not be run again; they agree."""
 
 
 class GradientComparison(Struct, frozen=True):
@@ -158,6 +160,17 @@ class Checks(Struct, frozen=True):
     repeats: int = 0
     covered: int = 0
     reason: str = ""
+
+    @property
+    def counted(self) -> str:
+        """``3 calls: 1 wrong, 2 right · whole program: 1 right``."""
+        told = []
+        calls = count(len(self.calls), "call")
+        for what, some in ((calls, self.calls), ("whole program", self.leaves)):
+            many = Counter(one.verdict for one in some)
+            tally = [f"{many[one]:,} {one}" for one in get_args(Verdict) if many[one]]
+            told += [f"{what}: {', '.join(tally)}"] if tally else []
+        return " · ".join(told)
 
     @property
     def is_wrong(self) -> bool:

@@ -8,7 +8,7 @@ import math
 import operator
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -149,6 +149,7 @@ class Plan:
     """The pieces; at which places each is taken off the gradient, and which part of it then.
 
     ``rows`` names the tensors whose rows are samples, ``total`` counts all that could be pieces.
+    ``counts`` is how often what is one number there counts in the root: the gradient that it gets.
     """
 
     pieces: list[SplitPiece]
@@ -156,6 +157,7 @@ class Plan:
     take: Callable[[torch.Tensor, int], torch.Tensor] = lambda gradient, _: gradient
     rows: tuple[str, ...] = ()
     total: int = 0
+    counts: dict[Place, float] = field(default_factory=dict)
 
     def told(self, chosen: range) -> str:
         of = f" of {len(self.pieces):,}" if len(chosen) < len(self.pieces) else ""
@@ -165,6 +167,8 @@ class Plan:
         """A gradient taken apart, where only some of the pieces are followed."""
         if place not in self.places:
             return {WHOLE: gradient}
+        if gradient.numel() == 1 and not gradient.is_complex():
+            self.counts[place] = float(gradient)
         return {at: self.take(gradient, at) for at in self.places[place] if at in chosen}
 
 

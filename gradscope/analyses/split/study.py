@@ -56,7 +56,6 @@ class _Splitting:
         self.on_the_way: dict[int, dict[int, float]] = {}
         self.ahead: set[int] = set()
         self.inner: dict[tuple[int, int, int], float] = {}
-        self.factors: dict[Place, float] = {}
 
     def split(self) -> Split:
         plan, asked = self._plan(), self.asked
@@ -77,7 +76,7 @@ class _Splitting:
         for place, (at, *_) in plan.places.items():
             value = pieces[at].value
             if value is not None and asked.kind == "term":
-                added = number(float(value) * self.factors.get(place, 0.0))
+                added = number(float(value) * plan.counts.get(place, 0.0))
                 pieces[at] = msgspec.structs.replace(pieces[at], value=added)
         labels = [*range(len(pieces))]
         if any(norms.get(WHOLE) for norms in self.norms.values()):
@@ -122,7 +121,7 @@ class _Splitting:
 
     def _follow(self, plan: Plan, chosen: range) -> None:
         """Send some of the pieces through the graph, and note what they bring."""
-        steps = Lockstep(self.puller, self.seeds, partial(self._cut, plan, chosen))
+        steps = Lockstep(self.puller, self.seeds, partial(plan.cut, chosen))
         if self.asked.kind == "sample":
             samples = Samples(len(plan.pieces), chosen)
             steps = BatchInStep(self.puller, self.seeds, plan.places, samples)
@@ -137,12 +136,6 @@ class _Splitting:
             if chosen.start:
                 carried.pop(WHOLE, None)  # it was there the first time
             self._note(node, carried, compared=len(plan.pieces) <= MOST_COMPARED)
-
-    def _cut(self, plan: Plan, chosen: range, place: Place, gradient: torch.Tensor) -> Carried:
-        """A gradient taken apart; that of a number is how often this counts in the root."""
-        if place in plan.places and gradient.numel() == 1 and not gradient.is_complex():
-            self.factors[place] = float(gradient)
-        return plan.cut(chosen, place, gradient)
 
     def _note_on_the_way(self, node: int, arrived: Mapping[int, Carried]) -> None:
         """The norms of terms at a node that a line made, unless they are taken apart further on."""

@@ -12,12 +12,23 @@ from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.model.studies import CallCheck, GradientComparison, LeafCheck, Verdict
 from gradscope.render.answers.answer import COMPARED, GraphAnswer, compared, held
-from gradscope.render.drawing.overlay import VERDICT_INKS, counted
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.simplify.partition import label_of
 from gradscope.words import count, either, listed, one_line, option
+
+INKS: dict[Verdict, str] = {
+    "wrong": "bold #d0327a",
+    "rounding": "bold #b45309",
+    "unresolved": "#b45309",
+    "kink": "#b45309",
+    "meant": "#0b5370",
+    "random": "dim",
+    "not checked": "dim",
+    "right": "#2f7d4f",
+}
+"""Of each verdict, the worst first."""
 
 LEGEND: dict[Verdict, str] = {
     "rounding": "right in float64; what differs comes with the program's own precision",
@@ -52,7 +63,7 @@ class _CheckWriter(GraphAnswer):
     def lines(self) -> Iterator[str]:
         """Everything."""
         target = visible(self.report.meta.target)
-        yield from self.wrapped(" · ".join(filter(None, [target, *counted(self.checks)])), "bold")
+        yield from self.wrapped(" · ".join(filter(None, [target, self.checks.counted])), "bold")
         for note in self.report.notes:
             yield from self.wrapped(visible(note), "dim")
         if self.checks.calls:
@@ -65,7 +76,7 @@ class _CheckWriter(GraphAnswer):
     # ------------------------------------------------------------------ calls
 
     def _calls(self) -> Iterator[str]:
-        ordered = sorted(self.checks.calls, key=lambda one: list(VERDICT_INKS).index(one.verdict))
+        ordered = sorted(self.checks.calls, key=lambda one: list(INKS).index(one.verdict))
         rows = [(call, row) for call in ordered for row in self._rows(call)]
         bad = sum(call.verdict == "wrong" for call, _ in rows)
         shown = rows[: max(self.budget(len(rows)), bad)]
@@ -84,7 +95,7 @@ class _CheckWriter(GraphAnswer):
         worst = max(call.inputs, key=_error, default=None)
         for comparison in wrong or (worst,):
             yield [
-                Part(call.verdict, VERDICT_INKS[call.verdict]),
+                Part(call.verdict, INKS[call.verdict]),
                 Part(self._node(call), "bold"),
                 Part(self._expression(call), "cyan"),
                 *self._compared(comparison),
@@ -126,13 +137,11 @@ class _CheckWriter(GraphAnswer):
 
     def _leaves(self) -> Iterator[str]:
         if self.checks.leaves:
-            ordered = sorted(
-                self.checks.leaves, key=lambda one: list(VERDICT_INKS).index(one.verdict)
-            )
+            ordered = sorted(self.checks.leaves, key=lambda one: list(INKS).index(one.verdict))
             shown = ordered[: self.budget(len(ordered))]
             rows: list[list[Cell]] = [
                 [
-                    Part(one.verdict, VERDICT_INKS[one.verdict]),
+                    Part(one.verdict, INKS[one.verdict]),
                     self._names(one),
                     *compared(one.analytic, one.numeric, one.error),
                 ]

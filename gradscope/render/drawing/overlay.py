@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING
 
 from gradscope.escaping import visible
 from gradscope.model.report import Graph, Report
-from gradscope.model.studies import (
-    Checks,
-    Combined,
-    Memory,
-    Split,
-    SplitLeaf,
-    SplitNode,
-    Verdict,
-)
+from gradscope.model.studies import Checks, Combined, Memory, Split, SplitLeaf, SplitNode
 from gradscope.render.drawing.facts import CHANGED
 from gradscope.render.drawing.labels import BADGE_INKS
 from gradscope.render.drawing.split_groups import LONGEST, largest_pieces
@@ -142,30 +134,6 @@ MARKS = {
 """What becomes of a verdict."""
 
 
-VERDICT_INKS: dict[Verdict, str] = {
-    "wrong": "bold #d0327a",
-    "rounding": "bold #b45309",
-    "unresolved": "#b45309",
-    "kink": "#b45309",
-    "meant": "#0b5370",
-    "random": "dim",
-    "not checked": "dim",
-    "right": "#2f7d4f",
-}
-"""The verdicts, worst first."""
-
-
-def counted(checks: Checks) -> list[str]:
-    """``3 calls: 1 wrong, 2 right``, and the same of the whole program."""
-    what = ((count(len(checks.calls), "call"), checks.calls), ("whole program", checks.leaves))
-    found = ((words, Counter(one.verdict for one in some)) for words, some in what)
-    each = (
-        (words, [f"{many[one]:,} {one}" for one in VERDICT_INKS if many[one]])
-        for words, many in found
-    )
-    return [f"{words}: {', '.join(tally)}" for words, tally in each if tally]
-
-
 def verdicts(checks: Checks, graph: Graph) -> Overlay:
     """The verdict on every node that was compared."""
     key = replace(MARKS["wrong"], words="the derivative is wrong"), MARKS["kink"]
@@ -178,10 +146,9 @@ def verdicts(checks: Checks, graph: Graph) -> Overlay:
     # The mark that matters most comes last.
     found.sort(key=lambda one: MARKS[one[1]].weight)
     nodes = {node: MARKS[verdict] for nodes, verdict in found for node in nodes}
-    told = counted(checks)
-    if checks.repeats:
-        told.append(f"{count(checks.repeats, 'more call')} at lines that were checked once")
-    return Overlay("derivatives", " · ".join(told), nodes, key=key)
+    more = f"{count(checks.repeats, 'more call')} at lines that were checked once"
+    told = " · ".join(filter(None, (checks.counted, more * bool(checks.repeats))))
+    return Overlay("derivatives", told, nodes, key=key)
 
 
 BANDS = (

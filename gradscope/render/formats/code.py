@@ -213,6 +213,9 @@ class _Code(Head):
         self.untold = list(self.scene.report.findings)
         self.is_beside = options.width >= WIDE
         graph = self.scene.graph
+        calls = report.checks.calls if report.checks else ()
+        each = ((call, one) for call in calls for one in call.inputs)
+        self.wrong = [pair for pair in each if pair[1].verdict == "wrong"]
         self.cutting = {graph.origins[one.origin] for one in graph.walls if one.origin is not None}
 
     def lines(self, calls: str = "") -> Iterator[str]:
@@ -516,19 +519,17 @@ class _Code(Head):
 
     def _wrong(self, line: SourceLine) -> Iterator[list[Cell]]:
         """What backward and differences say of what is wrong in a line, where they differ most."""
-        checks, made = self.scene.report.checks, {node for one in line.pieces for node in one.nodes}
-        wrong = [one for one in checks.calls if one.nodes[0] in made] if checks else []
-        each = [(call.nodes[0], one) for call in wrong for one in call.inputs]
+        made = {node for piece in line.pieces for node in piece.nodes}
+        wrong = [(call, one) for call, one in self.wrong if call.nodes[0] in made]
         found = {}
-        for node, one in sorted(each, key=lambda pair: float(pair[1].error or 0)):
-            if one.verdict == "wrong":
-                at = f" at {shape(one.element)}" if one.element else ""
-                said = "none" if one.analytic is None else number(one.analytic)
-                words = f"backward {said}, differences {number(one.numeric or 0)}"
-                who = f"{self.scene.called(self.scene.graph.nodes[node])} by {one_line(one.name)}"
-                found[who] = f"{who}{at}: {words}"
+        for call, one in sorted(wrong, key=lambda pair: float(pair[1].error or 0)):
+            who = self.scene.called(self.scene.graph.nodes[call.nodes[0]])
+            at = f" at {shape(one.element)}" if one.element else ""
+            said = "none" if one.analytic is None else number(one.analytic)
+            told = f"{at}: backward {said}, differences {number(one.numeric or 0)}"
+            found[who, one.name] = f"{who} by {one.name}{told}"
         for words in found.values():
-            yield from self._said("  ✖ ", visible(words), INKS_OF["error"])
+            yield from self._said("  ✖ ", words, INKS_OF["error"])
 
     def _found(self, file: str, number: int) -> list[Finding]:
         """What the doctor has found at a line, which is told nowhere else then."""
@@ -546,16 +547,13 @@ class _Code(Head):
             mark = " " * cells(before) + "^" * cells(expression)
             yield ["", Part(mark, INKS_OF[finding.severity]), *self._cells(None, ())]
 
-    def _told(
-        self, finding: Finding, margin: str, title: str, more: str = ""
-    ) -> Iterator[list[Cell]]:
+    def _told(self, one: Finding, margin: str, title: str, more: str = "") -> Iterator[list[Cell]]:
         """What was found, what was seen of it, and what to do."""
-        ink = INKS_OF[finding.severity]
-        yield from self._said(f"{margin}{BADGES[finding.severity]} ", title, ink)
+        yield from self._said(f"{margin}{BADGES[one.severity]} ", title, INKS_OF[one.severity])
         yield from self._said(f"{margin}  ", more, "")
         # The first is of the place itself, the others of what led to it and came of it.
-        yield from self._said(f"{margin}  seen ", "".join(finding.evidence[:1]), "dim")
-        yield from self._said(f"{margin}  do ", finding.remedy, "dim")
+        yield from self._said(f"{margin}  seen ", "".join(one.evidence[:1]), "dim")
+        yield from self._said(f"{margin}  do ", one.remedy, "dim")
 
     def _said(self, lead: str, text: str, ink: str) -> Iterator[list[Cell]]:
         """A text over the whole width, in as many rows as it needs."""
