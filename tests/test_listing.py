@@ -458,7 +458,7 @@ def test_each_backward_call_has_a_column(session: Session) -> None:
     assert [*map(float, row.split("step")[1].split()[:3])] == pytest.approx(wanted, rel=1e-3)
     assert "‖g‖ 1" in shown and "‖g‖ 3" in shown
     picture = session.cli("backward program.py --steps 3 --format dot").out
-    assert "of backward call 1 alone; --call N shows another of 1 to 3" in picture
+    assert "call 1 of backward calls 1, 2, 3: --call N shows another" in picture
 
 
 @pytest.mark.parametrize("width", [40, 300])

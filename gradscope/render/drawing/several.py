@@ -55,8 +55,7 @@ def _not_pictured(report: Report, call: int | None) -> Iterator[str]:
     held = report.call_numbers
     if len(held) > 1:
         shown = held[0] if call is None else call
-        other = option("call", "N")
-        yield f"of backward call {shown} alone; {other} shows another of {held[0]} to {held[-1]}"
+        yield f"call {shown} of {_listed(held)}: {option('call', 'N')} shows another"
     if report.split is not None:
         yield f"what each {report.split.kind} brings is told in the text and the page"
 
