@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 
 from gradscope.escaping import visible
 from gradscope.model.report import Graph, Report
-from gradscope.model.studies import Checks, Combined, Memory, Split, SplitLeaf, SplitNode
+from gradscope.model.studies import (
+    Checks,
+    Combined,
+    GradientComparison,
+    Memory,
+    Split,
+    SplitLeaf,
+    SplitNode,
+)
 from gradscope.render.drawing.facts import CHANGED
 from gradscope.render.drawing.labels import BADGE_INKS
 from gradscope.render.drawing.split_groups import LONGEST, largest_pieces
@@ -137,18 +145,30 @@ MARKS = {
 def verdicts(checks: Checks, graph: Graph) -> Overlay:
     """The verdict on every node that was compared."""
     key = replace(MARKS["wrong"], words="the derivative is wrong"), MARKS["kink"]
-    found = [(check.nodes, check.verdict) for check in checks.calls]
+    found = [(check.nodes, MARKS[check.verdict]) for check in checks.calls]
     found += [
-        (tuple(graph.leaves[leaf].node for leaf in check.leaves), check.verdict)
+        (tuple(graph.leaves[leaf].node for leaf in check.leaves), MARKS[check.verdict])
         for check in checks.leaves
         if len(check.leaves) == 1
     ]
     # The mark that matters most comes last.
-    found.sort(key=lambda one: MARKS[one[1]].weight)
-    nodes = {node: MARKS[verdict] for nodes, verdict in found for node in nodes}
+    found.sort(key=lambda one: one[1].weight)
+    nodes = {node: mark for nodes, mark in found for node in nodes}
+    for check in checks.calls:
+        wrong = [one for one in check.inputs if one.verdict == "wrong"]
+        for worst in sorted(wrong, key=lambda one: float(one.error or 0))[-1:]:
+            node = check.nodes[0]
+            nodes[node] = replace(nodes[node], more=f"by {worst.name}{both_ways(worst)}")
     more = f"{count(checks.repeats, 'more call')} at lines that were checked once"
     told = " · ".join(filter(None, (checks.counted, more * bool(checks.repeats))))
     return Overlay("derivatives", told, nodes, key=key)
+
+
+def both_ways(one: GradientComparison) -> str:
+    """`` at [3,0]: backward 0.7713, differences 1.543``, where the two are furthest apart."""
+    at = f" at {numbers.shape(one.element)}" if one.element else ""
+    said = "none" if one.analytic is None else numbers.number(one.analytic)
+    return f"{at}: backward {said}, differences {numbers.number(one.numeric or 0)}"
 
 
 BANDS = (

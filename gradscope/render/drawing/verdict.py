@@ -321,7 +321,9 @@ def _sizes(scene: Scene, is_some: bool) -> Iterator[Told]:
     sizes = [known[few if summed else 0][0], known[-1][0], 1.0, *given]
     # What is said of one of several calls says nothing of the others.
     is_fine = (
-        bool(given) and not (scene.each or is_some or summed) and min(sizes) > VANISHED * max(sizes)
+        bool(given)
+        and not (scene.each or is_some or summed or scene.report.checks)
+        and min(sizes) > VANISHED * max(sizes)
     )
     yield Told(f"{which} leaves get ‖g‖ {' to '.join(ends)}", is_fine=is_fine)
     if summed:

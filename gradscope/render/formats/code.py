@@ -16,13 +16,14 @@ from gradscope.render.drawing.beside import Calls, TermShares
 from gradscope.render.drawing.facts import meeting, opposing, residuals, skipped, up_to
 from gradscope.render.drawing.head import FEWEST_LINES, HEAD_LINES, Head, by_size
 from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, listing
+from gradscope.render.drawing.overlay import both_ways
 from gradscope.render.drawing.scale import short, sizes, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.split_groups import leaf_groups, sentences
 from gradscope.render.drawing.verdict import Marks
 from gradscope.render.options import Options
 from gradscope.render.words.findings import head, paragraph
-from gradscope.render.words.numbers import elements, number, shape, size
+from gradscope.render.words.numbers import elements, size
 from gradscope.render.words.table import Cell, Column, Part, Table, parts
 from gradscope.render.words.text import BADGES, Glyphs, cells, is_of_library
 from gradscope.render.words.text import INKS as INKS_OF
@@ -524,10 +525,7 @@ class _Code(Head):
         found = {}
         for call, one in sorted(wrong, key=lambda pair: float(pair[1].error or 0)):
             who = self.scene.called(self.scene.graph.nodes[call.nodes[0]])
-            at = f" at {shape(one.element)}" if one.element else ""
-            said = "none" if one.analytic is None else number(one.analytic)
-            told = f"{at}: backward {said}, differences {number(one.numeric or 0)}"
-            found[who, one.name] = f"{who} by {one.name}{told}"
+            found[who, one.name] = f"{who} by {one.name}{both_ways(one)}"
         for words in found.values():
             yield from self._said("  ✖ ", words, INKS_OF["error"])
 

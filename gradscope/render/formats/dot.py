@@ -356,7 +356,10 @@ class _Drawing:
             style["fillcolor"] = tint(typical + math.ceil(share * (len(STEPS) - 1 - typical)))
         mark = mark_of(self.scene, item)
         if mark is not None and mark.color:
-            style |= {"penwidth": "2", "fillcolor" if mark.fill else "color": mark.color}
+            style |= {
+                "penwidth": "4" if mark.more else "2",
+                "fillcolor" if mark.fill else "color": mark.color,
+            }
         if info is not None and info.state == "non-finite":
             # Where the cause is marked, what follows from it steps back.
             width = "1.8" if self.scene.blame.badges else "3"
