@@ -28,7 +28,7 @@ def look(folder: Path) -> list[str]:
     report.show(focus="*weight*", values=True, unicode=True)
     for name in ("graph.json", "graph.html", "leaves.csv", "graph.txt"):
         report.save(folder / name)
-    report.save(str(folder / "picture"), format="dot", direction="forward")
+    report.save(str(folder / "picture"), format="dot")
     leaf: gradscope.LeafGradient = report.leaf("0.weight")
     norm = leaf.gradient.norm if leaf.gradient is not None else None
     largest: list[gradscope.LeafGradient] = report.top(2)

@@ -19,7 +19,7 @@ from gradscope import api
 from gradscope.api.keywords import drawing
 from gradscope.errors import CaptureError, OutputError, RootError
 from gradscope.model.invariants import check as check_invariants
-from gradscope.render.options import ToCompare, ToPrint, ToSave
+from gradscope.render.options import ToCompare, ToDraw
 from tests import api_user, reference
 from tests.api_user import make
 from tests.looking import Session
@@ -199,8 +199,8 @@ def test_a_user_who_uses_everything(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("method", "known"),
     [
-        (gradscope.Report.show, ToPrint),
-        (gradscope.Report.save, ToSave),
+        (gradscope.Report.show, ToDraw),
+        (gradscope.Report.save, ToDraw),
         (gradscope.Difference.show, ToCompare),
     ],
 )
@@ -380,10 +380,6 @@ MISTAKES: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     "depth": (lambda r, _: r.show(depth="2"), "show() takes a whole number as depth, not '2'"),
     "by": (lambda r, _: r.show(by="x"), "show() takes one of line, module, op, dtype as by, not"),
     "sort": (lambda r, _: r.save("a.csv", sort="x"), "save() takes one of name, "),
-    "direction": (
-        lambda r, _: r.save("a.svg", direction="up"),
-        "save() takes one of backward, forward as direction, not 'up'",
-    ),
     "node": (lambda _, x: untyped.explain(x, node="1"), "explain() takes a whole number as node"),
     "ignore": (lambda _, x: untyped.doctor(x, ignore=3), "ignore takes codes or names of rules"),
     "size": (lambda *_: untyped.load("a.json", "3"), "load() takes a whole number as max_size"),

@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -187,11 +186,6 @@ def test_svg_is_sound_and_every_item_has_a_tooltip(case: str) -> None:
     # A browser leaves out blanks at their ends, and stretches the rest into their room.
     texts = [text.text or "" for text in picture.iter(f"{SVG}text")]
     assert texts and [text for text in texts if text != text.strip()] == []
-
-
-def test_forward_turns_the_picture_and_its_arrows() -> None:
-    text = dot(small(), Options(direction="forward"))
-    assert "rankdir=BT" in text and "dir=back" in text and "values flow down" in text
 
 
 @pytest.mark.parametrize(("rounds", "copies"), [(5, 1), (50, 50)])
@@ -425,13 +419,10 @@ def test_texts_have_room_of_our_own_measure_and_are_fitted_into_it() -> None:
 
 
 @needs_graphviz
-@pytest.mark.parametrize("direction", ["backward", "forward"])
 @pytest.mark.parametrize("make", [small, transformer, unet])
-def test_operands_go_from_left_to_right_as_in_the_expression(
-    make: Callable[[], Report], direction: Literal["backward", "forward"]
-) -> None:
+def test_operands_go_from_left_to_right_as_in_the_expression(make: Callable[[], Report]) -> None:
     """The arrows that leave a box, by the places that Graphviz gave their middles."""
-    source = dot(make(), Options(direction=direction))
+    source = dot(make())
     leaving = re.findall(r"^\t(\d+):(\d+) -> (\S+) ", source, re.MULTILINE)
     found: dict[tuple[str, str], list[float]] = {}
     for line in draw(source, "plain").decode().splitlines():

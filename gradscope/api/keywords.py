@@ -33,7 +33,6 @@ _ONLY_HERE = {
     "lines": "how many lines of it folding aims at.",
     "color": "colour the text.",
     "unicode": "draw with box characters rather than ASCII.",
-    "direction": 'which way the arrows of a picture point, ``"backward"`` or ``"forward"``.',
 }
 """The words of keywords that no command has, or in another way."""
 

@@ -22,7 +22,7 @@ from gradscope.model.studies import SplitLeaf
 from gradscope.render.drawing.head import by_size
 from gradscope.render.drawing.parameters import parameters
 from gradscope.render.drawing.scene import Scene
-from gradscope.render.options import Options, ToPrint, ToSave
+from gradscope.render.options import Options, ToDraw
 from gradscope.render.words.numbers import number
 from gradscope.simplify.folded import leaf_called
 from gradscope.words import count, one_line
@@ -92,7 +92,7 @@ class Report(plain.Report, frozen=True):
     @public
     def __str__(self) -> str:
         """What :meth:`show` prints, without colour."""
-        return render.as_text(self, render.answer_format(self, "text"), drawing("str", ToPrint, {}))
+        return render.as_text(self, render.answer_format(self, "text"), drawing("str", ToDraw, {}))
 
     def _norm(self) -> float:
         """The 2-norm of what the first pass brought to all leaves together."""
@@ -110,12 +110,12 @@ class Report(plain.Report, frozen=True):
 
     # ------------------------------------------------------------------ as text and pictures
 
-    @spelled_out(ToPrint)
+    @spelled_out(ToDraw)
     @public
     def show(
         self,
         format: Literal["tree", "code", "table", "markdown"] | None = None,
-        **options: Unpack[ToPrint],
+        **options: Unpack[ToDraw],
     ) -> None:
         """Print the report to standard output.
 
@@ -130,7 +130,7 @@ class Report(plain.Report, frozen=True):
             GradscopeError: when ``path``, ``focus``, ``call`` or ``rank`` names nothing in the
                 report.
         """
-        chosen = drawing("show", ToPrint, options)
+        chosen = drawing("show", ToDraw, options)
         if format is not None and format not in TEXTS:
             raise ValueError(
                 f"show() draws {', '.join(TEXTS)}, not {format}; save() writes pictures and pages"
@@ -138,25 +138,24 @@ class Report(plain.Report, frozen=True):
         text = render.render(self, format or render.answer_format(self, "text"), chosen)
         render.output.write(render.output.STDOUT, str(text))
 
-    @spelled_out(ToSave)
+    @spelled_out(ToDraw)
     @public
     def save(
-        self, file: str | Path, /, *, format: str | None = None, **options: Unpack[ToSave]
+        self, file: str | Path, /, *, format: str | None = None, **options: Unpack[ToDraw]
     ) -> None:
         """Write a file; its suffix chooses the format, as for ``gradscope trace -o``.
 
         Args:
             file: .json, .json.gz, .dot, .svg, .png, .pdf, .html, .csv, .md or .txt.
             format: the format, where the suffix does not say it.
-            options: as in :meth:`show`, and
-            direction: which way the arrows of a picture point, ``"backward"`` or ``"forward"``.
+            options: as in :meth:`show`.
 
         Raises:
             OutputError: when the suffix is unknown or the file cannot be written; a file that was
                 there before is kept.
             ToolMissing: when a picture is asked for and there is no Graphviz.
         """
-        chosen = drawing("save", ToSave, options)
+        chosen = drawing("save", ToDraw, options)
         name = format or render.format_for(file)
         render.save(self, str(file), render.answer_format(self, name), chosen)
 

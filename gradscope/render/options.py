@@ -74,7 +74,6 @@ class Options:
     saved: bool = False
     lines: int = 40
     call: int | None = None
-    direction: Literal["backward", "forward"] = "backward"
     by: str | None = None
     top: int | None = None
     sort: Column | None = None
@@ -92,7 +91,7 @@ class Options:
         return rows[top:] if top < 0 else rows[:top]
 
 
-class ToPrint(TypedDict, total=False):
+class ToDraw(TypedDict, total=False):
     """What a caller of python may choose about a text, by the names of the command line."""
 
     depth: int | None
@@ -111,12 +110,6 @@ class ToPrint(TypedDict, total=False):
     call: int | None
     color: bool
     unicode: bool
-
-
-class ToSave(ToPrint, total=False):
-    """The same about a file."""
-
-    direction: Literal["backward", "forward"]
 
 
 class ToCompare(TypedDict, total=False):

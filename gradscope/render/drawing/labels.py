@@ -151,8 +151,7 @@ class Labels:
             room = max(sum(piece.width for piece in line) for line in lines)
             edges = [block(_EDGE, 1)], outlets(ends, room, _EDGE)
             is_up = scene.view.sides is not None and item.id in scene.view.sides.up
-            is_at_top = is_up == (scene.options.direction == "backward")
-            above, below = edges[::-1] if is_at_top else edges
+            above, below = edges[::-1] if is_up else edges
             lines = [above, *lines, below]
         return box(lines)
 
@@ -417,8 +416,6 @@ class Labels:
             place = " · from ".join(filter(None, (called, place)))
         overlay = scene.options.overlay
         way = overlay.caption if overlay else scene.direction()
-        if scene.options.direction == "forward":
-            way = "values flow down, gradients up"
         # The name of the file that was run is often in the place, and a function of it is not.
         file = target.rpartition("/")[2]
         is_told = file in place if file.endswith((".py", ".ipynb")) else "::" not in file

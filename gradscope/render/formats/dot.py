@@ -102,11 +102,8 @@ FRAME = {
 
 EXIT = {"shape": "plaintext", "fontsize": "10", "fontcolor": FAINT, "height": "0.2"}
 
-ONWARDS = {
-    "backward": ("to", "to the next", "after the last:"),
-    "forward": ("from", "from the one before", "the first from"),
-}
-"""Where an arrow out of a frame leads: elsewhere, to the next round, and in the end."""
+ONWARDS = "to the next"
+"""Where an arrow out of a frame leads."""
 
 CAPTION = {"labelloc": "t", "labeljust": "l"}
 
@@ -159,7 +156,6 @@ class _Drawing:
         self.ends = scene.view.outgoing()
         if sides:
             self.ends = [self._outside(links) for links in self.ends]
-        self.is_backward = scene.options.direction == "backward"
         self.way = self._digraph(linelength="0")
         self.frames = [self._digraph(linelength="0") for _ in scene.view.templates]
         self._draw()
@@ -167,7 +163,6 @@ class _Drawing:
     def _digraph(self, **more: str) -> graphviz.Digraph:
         return graphviz.Digraph(
             graph_attr={
-                "rankdir": "TB" if self.is_backward else "BT",
                 "bgcolor": "white",
                 "fontname": FONT,
                 "nodesep": "0.3",
@@ -182,7 +177,6 @@ class _Drawing:
                 "fontcolor": FAINT,
                 "color": ARROW,
                 "arrowsize": "0.7",
-                "dir": "forward" if self.is_backward else "back",
             },
         )
 
@@ -254,14 +248,12 @@ class _Drawing:
                 exits = {self._exit(link): link for link in map(links.__getitem__, leaving)}
                 for name, link in exits.items():
                     goes_on = link.source in self.scene.carried
-                    way, *others = ONWARDS[self.scene.options.direction]
-                    words = f"{others[0]}; {others[1]}" if goes_on else way
+                    words = f"{ONWARDS}; after the last:" if goes_on else "to"
                     where = _plain(f"{words} {self._name_of(link.target)}")
                     last.node(name, label=where, tooltip=where, **EXIT)
                 onwards = [one for item, one in self.scene.to_next_round.items() if item in ids]
                 if onwards:
-                    words = ONWARDS[self.scene.options.direction][1]
-                    last.node(f"next{number}", label=words, tooltip=" ", **EXIT)
+                    last.node(f"next{number}", label=ONWARDS, tooltip=" ", **EXIT)
         graph.edge(head, str(items[0].id), tooltip=" ", weight=STRAIGHT)
         for link in onwards:
             graph.edge(str(link.source), f"next{number}", **self._words(*self.labels.flow(link)))
@@ -453,7 +445,7 @@ class _Drawing:
         if link.target in self.up:
             # Graphviz puts the start of an arrow above its end.
             start, name = name, start
-            style = {**style, "dir": "back" if self.is_backward else "forward"}
+            style = {**style, "dir": "back"}
         graph = self.way if self._leaves(index) else self._of(source)
         graph.edge(start, name, **style)
 
