@@ -124,7 +124,8 @@ export class Drawing {
     above.hidden = !root || root.y + root.height > this.view.y;
     if (above.hidden) return;
     const many = this.drawing.boxes.filter((box) => !box.open && box.y + box.height <= this.view.y).length;
-    above.textContent = `↑ ${inShort(model, { seed: 0 }).join(" ")} · ${plural(many, "box", "boxes")} above`;
+    above.textContent = `↑ ${plural(many, "box", "boxes")} above`;
+    above.title = `${inShort(model, { seed: 0 }).join(" ")}, to output (Home)`;
   }
 
   scene() {

@@ -18,7 +18,7 @@ export function buildPage(viewer) {
   const said = element("div", { class: "said", "aria-live": "polite" });
   const aside = element("aside", { "aria-label": "Details" });
   const legend = element("div", { class: "legend" });
-  const above = element("button", { class: "above", hidden: "", title: "to the output (Home)", on: { click: () => viewer.goHome() } });
+  const above = element("button", { class: "above", hidden: "", on: { click: () => viewer.goHome() } });
   const passes = passSwitch(viewer);
   const ranks = rankSwitch(viewer);
   const troubles = troubleButtons(viewer);
@@ -38,9 +38,9 @@ export function buildPage(viewer) {
       finder.element,
       element("button", { class: "step", text: "?", "aria-label": "Keys", title: "the keys (?)", on: { click: () => showHelp(viewer) } }),
       verdict),
-    element("main", {}, river.whole, code.element, element("div", { class: "stage" }, canvas, above, crumbs.element, status.element), list, said),
+    element("main", {}, river.whole, code.element, element("div", { class: "stage" }, canvas, crumbs.element, status.element), list, said),
     aside,
-    element("footer", { "aria-label": "Legend" }, legend, toolbar(viewer)),
+    element("footer", { "aria-label": "Legend" }, legend, toolbar(viewer, above)),
     tip.element,
   ];
   document.body.append(...parts);

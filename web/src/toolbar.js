@@ -6,10 +6,11 @@ import { boxWords } from "./words.js";
 /** Milliseconds that a message stays. */
 const READ = 8000;
 
-export function toolbar(viewer) {
+export function toolbar(viewer, above) {
   const button = (text, name, click) => element("button", { text, "aria-label": name, title: name, on: { click } });
   return element(
     "div", { class: "tools", role: "toolbar", "aria-label": "View" },
+    above,
     button("−", "zoom out (-)", () => viewer.zoomAt(0.8)),
     button("+", "zoom in (+)", () => viewer.zoomAt(1.25)),
     button("Fit", "Fit all that is drawn (F)", () => viewer.fit()),

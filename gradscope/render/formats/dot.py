@@ -265,12 +265,13 @@ class _Drawing:
         return f"exit{goes_on}{frame}to{self._node(link.target)}"
 
     def _onwards(self, link: Link, style: dict[str, str]) -> dict[str, str]:
-        """How an arrow out of a frame looks: of all rounds, where it leads to the next one, and as
+        """How an arrow out of a frame looks: of all rounds, where it leads to the next one, else as
         the one that leaves the last, which has its number outside."""
         carried = self.scene.carried.get(link.source)
         if carried is None or sum(map(self._leaves, self.ends[link.source])) > 1:
             return {**style, "label": ""}
-        return self._words(*self.labels.flow(Link(link.source, link.source, carried)))
+        every = Link(link.source, link.source, (*carried, *link.edges))
+        return self._words(*self.labels.flow(every))
 
     def _name_of(self, item: int) -> str:
         """What an item is called, in short, or what is drawn once and holds it."""
