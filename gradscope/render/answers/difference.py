@@ -15,7 +15,6 @@ from gradscope.analyses.diff.comparison import (
     Side,
 )
 from gradscope.escaping import visible
-from gradscope.model.report import TURNS
 from gradscope.render.answers.memory import folded
 from gradscope.render.drawing.overlay import apart
 from gradscope.render.drawing.two_sides import SIGNS, verdict
@@ -144,15 +143,7 @@ class _DifferenceWriter(Writer):
         yield from self._table("leaves, largest difference first", columns, rows)
 
     def _gradients(self) -> Iterator[str]:
-        every = [edge for edge in self.found.differing_edges() if edge.a >= 0]
-        # What turns a leaf on the way to it, as Linear does its weight, is told once.
-        sent = {(edge.source.node, edge.distance) for edge in every if edge.source}
-        edges = [
-            edge
-            for edge in every
-            if (edge.target.node, edge.distance) not in sent
-            or edge.target.op.removesuffix("Backward0") not in TURNS
-        ]
+        edges = [edge for edge in self.found.differing_edges() if edge.a >= 0]
         columns = [
             Column("to", narrowest=12, comfort=16),
             Column("module", drop=4, narrowest=8, comfort=8),
