@@ -262,6 +262,45 @@ OVERFLOWS = {
 }  # fmt: skip
 
 
+PAIRED = """\
+import torch
+import torch.nn.functional as F
+x = torch.ones({given}, requires_grad=True)
+loss = F.{loss}({made}, torch.zeros({target}))
+loss.backward()
+"""
+GIVEN_TWICE = ("`.unsqueeze(-1)`", "`.squeeze(-1)`", "flatten")
+
+
+def paired(given: str, target: str, loss: str = "mse_loss", made: str = "x * 2") -> str:
+    return PAIRED.format(given=given, target=target, loss=loss, made=made)
+
+
+PAIRS = {
+    "a channel": Case(
+        paired("4, 1, 8, 8", "4, 8, 8"),
+        *(
+            "GS503",
+            4,
+            ("`.squeeze(1)` on that of [4, 1, 8, 8]", "or `.unsqueeze(1)` on that of [4, 8, 8]"),
+        ),
+        GIVEN_TWICE,
+    ),
+    "a target that is a column": Case(
+        paired("4, 1", "4, 1", "l1_loss", "x.squeeze()"),
+        *("GS503", 4, ("`.squeeze(1)` on that of [4, 1]", "or `.unsqueeze(1)` on that of [4]")),
+        GIVEN_TWICE,
+    ),
+    "two dimensions": Case(
+        paired("4, 1, 1", "4"),
+        *("GS503", 4, ("`.squeeze((1, 2))` on that of [4, 1, 1].",), ("unsqueeze", *GIVEN_TWICE)),
+    ),
+    "no dimension of length 1 alone": Case(
+        paired("4, 3, 1", "4"), "GS503", 4, ("Give both the same shape.",), ("squeeze",)
+    ),
+}
+
+
 MASKED = """\
 import torch
 from torch import nn
@@ -548,6 +587,7 @@ PROGRAMS = {
     "who changed a gradient": WRITTEN,
     "why a gradient is not finite": OVERFLOWS,
     "what a softmax was given": MASKS,
+    "how two tensors get one shape": PAIRS,
     "what no derivative depends on": DERIVATIVES,
     "what a collective cuts off": GATHERINGS,
     "what was seen of few numbers": FEW,

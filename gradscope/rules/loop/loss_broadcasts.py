@@ -94,6 +94,26 @@ def _broadcast(facts: Facts, first: Broadcast, *others: Broadcast) -> FindingDra
         ),
         why="Every element meets every other, not only its own partner: a prediction is drawn "
         "towards all targets at once.",
-        remedy="Give both the same shape: `prediction.squeeze(-1)` or `target.unsqueeze(-1)`, or "
-        "`prediction.flatten(1)` where several dimensions are of length 1.",
+        remedy=f"Give both the same shape{_way_to_one_shape(*first.shapes)}.",
+    )
+
+
+def _way_to_one_shape(*shapes: tuple[int, ...]) -> str:
+    """How two tensors get one shape, if that is by taking dimensions of length 1 out of one."""
+    low, high = sorted(shapes, key=len)
+    wanted = iter((*low, None))
+    following = next(wanted)
+    surplus = []
+    for axis, length in enumerate(high):
+        if length == following:
+            following = next(wanted)
+        elif length == 1:
+            surplus.append(axis)
+    if following is not None or len(low) + len(surplus) != len(high):
+        return ""
+    way = (
+        f": `.squeeze({surplus[0] if len(surplus) == 1 else tuple(surplus)})` on that of {[*high]}"
+    )
+    return way + (
+        f", or `.unsqueeze({surplus[0]})` on that of {[*low]}" if len(surplus) == 1 else ""
     )

@@ -5,7 +5,7 @@ Ranks make different numbers of backward calls, and one waits for another that n
 ## How it is recognised
 
 A rank has failed as a connection was closed, and another one that did not fail before it has made
-fewer backward calls.
+fewer backward calls. Where any rank has failed of something else, that is why.
 Ranks that train in `model.join()` make different numbers of calls and do not fail.
 
 ## A program that has it, healed
@@ -54,11 +54,10 @@ class UnequalCalls(Rule):
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         told = facts.report.ranks.told if facts.report.ranks else []
-        if not any(tells_of_a_lost_rank(one.error) for one in told):
-            return
+        is_lost = {tells_of_a_lost_rank(one.error) for one in told if one.error}
         least, most = min(told, key=attrgetter("calls")), max(told, key=attrgetter("calls"))
-        # One that has failed has made fewer calls for that.
-        if least.calls == most.calls or (least.error and not most.error):
+        # One that has failed by itself has made fewer calls for that, and the others lost it.
+        if is_lost != {True} or least.calls == most.calls or (least.error and not most.error):
             return
         calls = [f"rank {one.rank}: {count(one.calls, 'backward call')}" for one in told]
         yield facts.finding(
