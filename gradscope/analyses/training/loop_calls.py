@@ -33,6 +33,8 @@ from gradscope.recording.wrappers import parameters_in
 
 _CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
 _SCALED = grad_scaler.OptState.READY
+_LOWEST_LIMIT = 0.01
+"""A limit is scaled, too, where it is larger than the scale times this."""
 
 
 @dataclass
@@ -94,6 +96,8 @@ class LoopCalls:
     ) -> None:
         self.zeroed_at = -1
         self.zeroed = self.clipped = 0
+        # The limit with which each place has clipped last.
+        self._limits: dict[int, Any] = {}
         self.scaled_steps = ScaledSteps()
         self._alterations = alterations
         self._recorder = recorder
@@ -193,6 +197,7 @@ class LoopCalls:
         bounds = (*args[1:2], *(kwargs[key] for key in ("max_norm", "clip_value") if key in kwargs))
         place = self._place(call)
         if place >= 0 and not any(map(_is_infinite, bounds)):
+            self._limits[place] = next(iter(bounds), None)
             self._order.clip(call.parameters, place, used_up)
 
     def _clipped(self, call: HeardCall) -> None:
@@ -210,8 +215,10 @@ class LoopCalls:
         clipped = self._order.clipped_of(ids_of(parameters_of(optimizer)))
         if clipped < 0 or not scaler.is_enabled():
             return
-        state = scaler._per_optimizer_states.get(id(optimizer), {})
-        if state.get("stage", _SCALED) is _SCALED and scaler.get_scale() != 1.0:
+        state, limit = scaler._per_optimizer_states.get(id(optimizer), {}), self._limits[clipped]
+        if state.get("stage", _SCALED) is not _SCALED or not isinstance(limit, (int, float)):
+            return
+        if (scale := scaler.get_scale()) != 1.0 and limit < _LOWEST_LIMIT * scale:
             self._order.odd.tell("clip scaled", clipped, other=self._place(call))
 
     def _scaled(self, call: HeardCall) -> None:

@@ -12,7 +12,7 @@ twice with a generator (or a filter of one) that had been gone through to its en
 `model.parameters()`, kept in a variable, gives its parameters once. Or, between backward and
 `scaler.step(optimizer)` or `scaler.unscale_(optimizer)`, it clips gradients of this optimizer,
 while the scaler is switched on and its scale is not 1. A limit of infinity only measures, and is
-left out.
+left out; so is one of a hundredth of the scale or more, which was scaled, too.
 
 ## A program that has it, healed
 
@@ -78,8 +78,8 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
     "clip scaled": MistakeWords(
         "{this} clips gradients that are still multiplied by the scale of the GradScaler.",
         "{times}; they are divided only at {beside}",
-        "The loss was multiplied by the scale, and the gradients with it, so the limit is smaller "
-        "by that factor than it says.",
+        "The loss was multiplied by the scale, and the gradients with it, so a limit that is not "
+        "is smaller by that factor than it says.",
         "Call `scaler.unscale_(optimizer)` after backward and before clipping.",
         "scaler.step",
     ),
