@@ -993,6 +993,10 @@ RANKS: dict[str, tuple[Report, str]] = {
         with_ranks(plain(), each=(OneRank(0, calls=4), failed_rank(1, 3))),
         "",
     ),
+    "fewer calls, and lost for an error of its own": (
+        with_ranks(plain(), each=(failed_rank(0, 4), failed_rank(1, 3, "IndexError: index 7"))),
+        "",
+    ),
     "of itself": (with_ranks(plain(), each=(failed_rank(0, 4, "E"), OneRank(1, calls=3))), ""),
     "other numbers of calls, and all is well": (
         with_ranks(plain(), each=(OneRank(0, calls=4), OneRank(1, calls=3))),

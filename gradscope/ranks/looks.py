@@ -108,6 +108,9 @@ def _parameters(report: Report) -> Iterable[RankParameter]:
         entry = backward.accumulations[index]
         after = None if entry.after is None else backward.gradients[entry.after]
         local = _without_values(backward.gradients[entry.new])
+        if backward.error and local is not None and local.state in ("none", "not reached"):
+            # The call failed before it came so far: nobody knows what it would have brought.
+            local = None
         size = sizes.get(name, leaf.norm)
         yield RankParameter(
             name, leaf.tensor.shape, local, _without_values(after), size, entry.copies

@@ -7,8 +7,8 @@ Parameters get a gradient on some ranks, and none on others.
 The ranks' looks are compared by the names of the parameters: on some ranks a gradient arrives,
 on others the parameter is there, but not in the graph, or gets None. A rank that has no such
 parameter, as a stage of a pipeline, is not counted, and neither is one that tells of another
-backward call. Where `.grad` is the same on all ranks all the same, as with
-`find_unused_parameters=True`, it is information.
+backward call, or whose own failed before it came so far. Where `.grad` is the same on all
+ranks all the same, as with `find_unused_parameters=True`, it is information.
 
 ## A program that has it, healed
 
@@ -84,6 +84,8 @@ def _finding(facts: Facts, without: tuple[int, ...], found: list[AcrossRanks]) -
     names = [one.name for one in found]
     # Where the ranks agree on .grad all the same, somebody has told them of it.
     is_meant = all(len(one.after) == 1 for one in found) and facts.seen.failure is None
+    ranks = facts.report.ranks
+    has_failed = ranks is not None and any(one.error for one in ranks.told)
     return facts.finding(
         "information" if is_meant else "warning",
         f"{listed(names)} {'gets' if len(names) == 1 else 'get'} no gradient on "
@@ -95,7 +97,8 @@ def _finding(facts: Facts, without: tuple[int, ...], found: list[AcrossRanks]) -
         "DistributedDataParallel waits for every parameter on every rank, unless "
         "`find_unused_parameters=True` tells it not to.",
         remedy="Use every parameter on every rank (also where a batch holds nothing for it: add "
-        "`0 * output.sum()`), or give DistributedDataParallel `find_unused_parameters=True`.",
+        "`0 * output.sum()`)"
+        + (", or give DistributedDataParallel `find_unused_parameters=True`." * has_failed or "."),
         fails=facts.has_lost_a_rank,
     )
 

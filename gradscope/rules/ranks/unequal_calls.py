@@ -55,9 +55,11 @@ class UnequalCalls(Rule):
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         told = facts.report.ranks.told if facts.report.ranks else []
         is_lost = {tells_of_a_lost_rank(one.error) for one in told if one.error}
-        least, most = min(told, key=attrgetter("calls")), max(told, key=attrgetter("calls"))
         # One that has failed by itself has made fewer calls for that, and the others lost it.
-        if is_lost != {True} or least.calls == most.calls or (least.error and not most.error):
+        if is_lost != {True}:
+            return
+        least, most = min(told, key=attrgetter("calls")), max(told, key=attrgetter("calls"))
+        if least.calls == most.calls or (least.error and not most.error):
             return
         calls = [f"rank {one.rank}: {count(one.calls, 'backward call')}" for one in told]
         yield facts.finding(
