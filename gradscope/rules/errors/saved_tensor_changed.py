@@ -86,8 +86,9 @@ def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Finding
     saved = listed(str(place) for place in places if place is not None)
     evidence = [f"{facts.op(first.node)} saved it as {first.slot}{f' at {saved}' if saved else ''}"]
     evidence.append(f"changed by {name or 'a call that was not seen'}")
-    older = _carried_over(facts)
-    if older is not None and name.endswith(".step"):
+    is_step = name.endswith(".step")
+    older = _carried_over(facts) if is_step else None
+    if older is not None:
         earlier = facts.expression(older.origin) or "an earlier step"
         return facts.finding(
             "error",
@@ -116,8 +117,11 @@ def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Finding
         fails=True,
         why="Backward of that operation needs the tensor as it was, and torch refuses to go on "
         "with another.",
-        remedy="Use the out-of-place operation (`x = x + y` for `x += y`, `inplace=False`), clone "
-        "the tensor first, or move the change (an optimizer's step, too) behind backward.",
+        remedy=f"Compute {saver} anew for a backward that comes after the step; or step after that "
+        "backward, where its gradient is to be a part of the step, for it is added to .grad."
+        if is_step
+        else "Use the out-of-place operation (`x = x + y` for `x += y`, `inplace=False`), clone "
+        "the tensor first, or move the change behind backward.",
     )
 
 

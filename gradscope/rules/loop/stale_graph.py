@@ -37,14 +37,13 @@ from __future__ import annotations
 from gradscope.rules.questions.wording import FEWEST, MistakeRule, MistakeWords
 
 _OF_PART = MistakeWords(
-    "{this} is older than the steps whose backward goes through it.",
-    "{beside} went through it again {times} after {parameters} that it was computed from had "
+    "Backward goes through a result of {this} from before a step of the optimizer.",
+    "{beside} went through such a one {times}, after {parameters} that it was computed from had "
     "changed",
-    "What the steps change does not reach forward: the loss sees the values that were computed "
-    "before them, and the gradient belongs to parameters that are no more. `retain_graph=True` "
-    "keeps torch from saying so.",
-    "Compute it anew in every step, before the loss; or, where it is to stay as it is, under "
-    "torch.no_grad().",
+    "That part was computed with the parameters as they were then, so what they get through it is "
+    "the gradient of earlier values.",
+    "Where it is computed once, do so in every step, before the loss. Where it is carried from "
+    "step to step, detach it before it goes into the next one: `state = state.detach()`.",
     "backward",
     FEWEST,
 )

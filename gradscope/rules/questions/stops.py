@@ -65,10 +65,11 @@ UNDERFLOW = Stop(
     "Scale the loss (torch.amp.GradScaler), keep it in float32, or use bfloat16.",
 )
 FLAT = Stop(
-    "For what went in it sends on nothing but zeros, and no leaf gets anything else.",
+    "With what it kept for backward it sends on nothing but zeros, and no leaf gets anything else.",
     "Look at what goes in: numbers for which an activation is off, or saturated (look at the bias "
     "and the scale of the layer before, or normalise); a mask or weights that are all 0; outputs "
-    "that are all equal, as of a last layer of zeros.",
+    "that are all equal, as of a last layer of zeros. Or at what was written into its result since "
+    "then, as through NumPy.",
 )
 
 
