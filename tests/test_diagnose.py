@@ -831,6 +831,15 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         for code, factor in (("GS201", 1e-2), ("GS202", 1e2))
     },
     ("GS303", "GS403"): cut_off(),
+    ("GS601", "GS403"): observed(
+        plain(),
+        functions=(
+            CallCheck(
+                (1,), "Own", "wrong", (GradientComparison(0, "", "wrong", None, 1.0),), order=2
+            ),
+        ),
+        failure=NO_HISTORY,
+    ),
     **{(code, "GS410"): report for code, report in RAISED.items()},
     ("GS701", "GS410"): with_ranks(
         observed(plain(), failure=LOST), parameter(local={0: 1.0, 1: None})

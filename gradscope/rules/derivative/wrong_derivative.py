@@ -59,6 +59,7 @@ from typing import NamedTuple
 
 from gradscope.model.studies import IGNORES_UPSTREAM, WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.questions.missing import failed_without_history
 from gradscope.rules.rule import Rule
 
 NEAR = 0.005
@@ -114,6 +115,7 @@ _OF_UPSTREAM = {
 class WrongDerivative(Rule):
     code = "GS601"
     name = "wrong-derivative"
+    before = {"GS403": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         told: set[tuple[str, int]] = set()
@@ -135,8 +137,11 @@ def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
     # A wrong number is no consequence of None or NaN for another input, and is told beside it.
     no_number = check.order == 1 and bool(wrong) and not any(map(_is_number, wrong))
     is_mild = is_near or (is_ignoring and _is_harmless(facts, check))
+    # A gradient that the last call has made without a history is no root to start from.
+    is_root = check.order == 2 and check.nodes and any(one.analytic is None for one in wrong)
+    fails = bool(is_root and failed_without_history(facts))
     return facts.finding(
-        "information" if is_mild else "warning",
+        "error" if fails else "information" if is_mild else "warning",
         words.message.format(name=name),
         check.nodes[0] if check.nodes else None,
         location=facts.location(check.origin if check.returned is None else check.returned),
@@ -145,6 +150,7 @@ def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:
         why=words.why,
         remedy=words.remedy,
         nodes=check.nodes[:1] if no_number else (),
+        fails=fails,
     )
 
 

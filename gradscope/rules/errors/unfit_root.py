@@ -57,10 +57,10 @@ class UnfitRoot(Rule):
 _NO_HISTORY = ErrorReading(
     NO_HISTORY,
     "backward starts from a tensor without history.",
-    "Tensors made by torch.tensor, torch.randn and the like do not require grad unless they are "
-    "told to.",
-    "Make what is to be learned with `requires_grad=True` or as an nn.Parameter; check that no "
-    "torch.no_grad block is around the forward pass.",
+    "Only what is computed of something that requires grad has one. Tensors made by torch.tensor, "
+    "torch.randn and the like do not unless they are told to, nor do frozen parameters.",
+    "Make what is to be learned with `requires_grad=True` or as an nn.Parameter, and do not freeze "
+    "it; check that no torch.no_grad block is around the forward pass.",
 )
 _NONSCALAR = ErrorReading(
     "grad can be implicitly created only for scalar outputs",
