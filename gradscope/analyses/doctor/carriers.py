@@ -67,6 +67,7 @@ def filling(name: str, frames: list[FrameType], sources: Sources) -> Iterator[Si
         if site.code not in own and not owner:
             continue
         path = re.escape(name) if site.code in own else rf"\w+\.{re.escape(last)}"
+        path = path.replace("'", "['\"]")
         origin = sources.origin(site)
         # `history[k]` is read as well; as a target it is what an assignment gives a value.
         if re.match(path + fills, origin.expression) or re.match(rf"{path}\[", origin.variable):
@@ -273,6 +274,7 @@ class CarriedHistories:
         self._left = MAX_WALKED
         frames = list(frames_from(frame, self._recorder.places))
         kept: dict[str, set[int]] = {}
+        is_bounded: dict[str, bool] = {}
         scopes, sources = Scopes.of_frames(frames), self._recorder.sources
         for tensor in scopes.held_tensors():
             made = grad_fn_of(tensor)
@@ -289,8 +291,13 @@ class CarriedHistories:
                     self.known[place] = Carried(site, name, len(steps))
             step = bisect_right(self._changes, made._sequence_nr())
             # What is newer than the last change is of the current step, and may be held.
-            if step < len(self._changes):
-                for name in (n for path in scopes.names(tensor) for n in _containers(path)):
+            for path in scopes.names(tensor) if step < len(self._changes) else ():
+                around = list(_containers(path))
+                for name in around:
+                    if name not in is_bounded:
+                        is_bounded[name] = any(_is_bounded(name, one) for one in frames)
+                # What is in one that lets go of the oldest does not grow.
+                for name in () if any(map(is_bounded.get, around)) else around:
                     kept.setdefault(name, set()).add(step)
         full = [name for name, of in kept.items() if len(of) >= MANY]
         if full:
@@ -310,6 +317,12 @@ class CarriedHistories:
 
     def _place(self, node: LiveNode) -> int:
         return self._recorder.place_of(node._sequence_nr())
+
+
+def _is_bounded(name: str, frame: FrameType) -> bool:
+    """Whether this is a deque with a largest length."""
+    value = value_in_frame(name, frame)
+    return issubclass(type(value), deque) and deque.maxlen.__get__(value) is not None
 
 
 def _containers(path: str) -> Iterator[str]:

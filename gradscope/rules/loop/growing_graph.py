@@ -48,7 +48,7 @@ class GrowingGraph(Rule):
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for entry in facts.seen.carried:
             words = facts.expression(entry.origin)
-            put = f", put there by {words}" if words else ""
+            put = f", put there by {words or 'a line that was not found'}"
             yield facts.warning(
                 f"{entry.variable} keeps the graphs of earlier steps alive.",
                 location=facts.location(entry.origin)
