@@ -79,8 +79,8 @@ class KnownLeaf(TrackedParameter, eq=False, gc=True):
     As a backward call left it: its ``version``, -1 before any, its ``storage``, and by id what it
     held in ``.grad``;
     ``mixed``: that was a gradient which had been used, and a new one.  Of the steps of optimizers:
-    whether one has changed it at all (``steps``), or since the call (``stepped``), and whether that
-    used a mixed gradient (``reused``).
+    whether one has changed it at all (``steps``), or since the call (``stepped``), whether that
+    used a mixed gradient (``reused``), and the id and the version of that (``taken``).
     """
 
     copied: Cut | None = None
@@ -98,6 +98,7 @@ class KnownLeaf(TrackedParameter, eq=False, gc=True):
     steps: bool = False
     stepped: bool = False
     reused: bool = False
+    taken: tuple[int, int] = (0, 0)
 
     @property
     def is_by_hand(self) -> bool:

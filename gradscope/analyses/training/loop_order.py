@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 
 from gradscope.analyses.training.leaves import KnownOptimizer, is_gone
-from gradscope.analyses.training.used_gradients import BadGradients
+from gradscope.analyses.training.used_gradients import BadGradients, version_of
 from gradscope.autograd.nodes import sequence_number
 from gradscope.autograd.tensors import TensorTable
 from gradscope.model.observations import MistakeKind, MistakenCall
@@ -186,7 +186,7 @@ class LoopOrder:
         self._meanwhile |= ids
         self._drop(ids)
         for gradient in _asked(parameters):
-            self._used[gradient] = _version(gradient)
+            self._used[gradient] = version_of(gradient)
         for known in ids & self._zeroed.keys():
             del self._zeroed[known]
         if changed or optimizer not in self.last_steps:
@@ -212,7 +212,7 @@ class LoopOrder:
         """Whether what a parameter holds is none, or what a step has used already."""
         gradient = parameter.grad
         used = self._used.get(gradient)
-        return (used is not None and used == _version(gradient)) or is_gone(parameter)
+        return (used is not None and used == version_of(gradient)) or is_gone(parameter)
 
     def _drop(self, ids: Ids) -> None:
         self.fresh -= ids
@@ -224,11 +224,6 @@ def _asked(parameters: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
     """The gradients of the first parameters that hold one."""
     held = (grad for one in parameters if (grad := one.grad) is not None)
     return itertools.islice(held, MAX_ASKED)
-
-
-def _version(tensor: torch.Tensor | None) -> int:
-    """What changes when a tensor is changed in place."""
-    return 0 if tensor is None or tensor.is_inference() else tensor._version
 
 
 def ids_of(tensors: Iterable[torch.Tensor]) -> Ids:

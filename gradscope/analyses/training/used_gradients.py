@@ -53,7 +53,9 @@ class Accumulating:
             used = known.stepped or (is_changed and known.is_by_hand)
             # What is mixed stays so until it is zeroed or replaced, however many calls come first.
             stays = used or (known.mixed and id(gradient) == known.gradient)
-            known.mixed = gradient is not None and stays and is_there(gradient)
+            # Who changes a gradient after the step, as by a factor, means to keep some of it.
+            is_meant = known.stepped and known.taken != (id(gradient), version_of(gradient))
+            known.mixed = gradient is not None and stays and not is_meant and is_there(gradient)
             changed += is_changed
             self._any_mixed |= known.mixed and used
         # One gradient that is still there means that they are being gathered.
@@ -70,6 +72,7 @@ class Accumulating:
                 known.reused = True
             if known.version >= 0:
                 known.steps = known.stepped = True
+                known.taken = id(gradient), version_of(gradient)
 
     def mixed_and_used(self, edited: set[int]) -> int:
         """How many leaves were changed, since the last call, with a gradient that held one used
@@ -94,6 +97,11 @@ class Accumulating:
             known.version, known.gradient = leaf._version, id(leaf.grad)
             known.storage = storage_of(leaf)
             known.stepped = known.reused = False
+
+
+def version_of(tensor: torch.Tensor | None) -> int:
+    """What changes when a tensor is changed in place."""
+    return 0 if tensor is None or tensor.is_inference() else tensor._version
 
 
 def _is_changed(leaf: torch.Tensor, known: KnownLeaf, edited: set[int]) -> bool:

@@ -7,8 +7,9 @@ step, so that the later one goes along earlier gradients as well.
 
 A parameter was changed with a gradient that still held what an earlier change had used.
 Accumulating over micro-batches before one step is not that, nor is a gradient that is replaced
-before the step, nor what another loss adds in between. Of a parameter in an optimizer only
-steps count as changes; of any other, every edit in place if the program reads the gradient.
+before the step, or changed after it (a momentum by hand), nor what another loss adds in between. Of
+a parameter in an optimizer only steps count as changes; of any other, every edit in place if the
+program reads the gradient.
 
 The finding is at the backward call that adds to the old gradient. Where the function that is
 given to a step makes that call (LBFGS calls it again and again), it is at the `zero_grad` that
@@ -74,7 +75,9 @@ class GradientsAccumulate(Rule):
             "of earlier ones.",
             remedy="Call `optimizer.zero_grad()` at the beginning of that function."
             if step.in_closure
-            else "Call `optimizer.zero_grad()` once for every `optimizer.step()`.",
+            else "Call `optimizer.zero_grad()` once for every `optimizer.step()`."
+            if facts.seen.optimizers
+            else "Take the gradient away after each update: `parameter.grad = None`.",
             step=step.number,
         )
 
