@@ -38,7 +38,9 @@ LEFT = "right when run alone, not in the program: as where it uses what another 
 FLAT = "its forward is constant here, so that backward returns a substitute for its derivative"
 IDENTITY = "its forward is the identity, so that only its backward matters"
 NAMED = "its forward is constant there, and its name says that this is intended"
-MOVED = "its forward does not depend on an input that gets the gradient of another input"
+SUBSTITUTED = (
+    "its forward is constant by an input that gets a gradient, so that backward is a substitute"
+)
 SAMPLE = (
     "it draws a sample, and torch gives samples no gradient: rsample of torch.distributions has "
     "one, as has mean + std * torch.randn_like(mean)"
@@ -224,11 +226,12 @@ class CallExamination:
             return IDENTITY
         if MEANT.search(call.name) and all(one.numeric == 0 for one in wrong):
             return NAMED
-        # An input that is handed over for its gradient only: the estimator of a mixture of experts
-        # sends to the scores of all what belongs to the probability of the chosen one.
-        given = [one for one in wrong if one.analytic is not None]
-        is_moved = 0 < len(given) < len(wrong) and all(one.input in compared.flat for one in given)
-        return MOVED if is_moved else ""
+        # A step inside, as of a quantiser that learns its scale; or an input that is handed over for
+        # its gradient only: the estimator of a mixture of experts sends to the scores of all what
+        # belongs to the probability of the chosen one.
+        given = (one.input for one in wrong if one.analytic is not None)
+        is_substituted = len(wrong) > 1 and not compared.flat.isdisjoint(given)
+        return SUBSTITUTED if is_substituted else ""
 
     def _assumed(self, compared: Compared[SingleCall], only_symmetric: bool = False) -> Told:
         """A call differs: perhaps for steps that it does not expect.  Torch's own are granted each
