@@ -145,6 +145,9 @@ def _advice(facts: Facts, node: int) -> Advice:
     overflow = next((one.overflow for one in saved if one.overflow is not None), None)
     if overflow is None:
         return TOO_LARGE
+    size, scale = abs(float(overflow[0]) * float(overflow[1])), facts.graph.scale
+    if scale is not None and size / float(scale) <= float(overflow[2]):
+        return SCALED
     upstream, derivative, largest = map(short, overflow)
     why = f"What arrives times the local derivative, {upstream} times {derivative}, is beyond the "
     return Advice(f"{why}largest number of its dtype, {largest}.", TOO_LARGE.remedy)

@@ -44,6 +44,7 @@ from gradscope.rules.questions.advice import (
     FORWARD,
     OF_HALF,
     OVERFLOWING,
+    SCALED,
     UNDEFINED,
     Advice,
     in_half,
@@ -92,11 +93,13 @@ def _born(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDra
     result = nodes[0]
     node = forward.guilty(result)
     what = "NaN" if forward.nan[result] else "infinity"
-    advice = _advice(facts, forward, node, result)
+    # A scaler expects that of its own multiplication.
+    is_scaled = facts.graph.scale is not None and result in {one.node for one in facts.graph.roots}
+    advice = SCALED if is_scaled else _advice(facts, forward, node, result)
     is_masked = forward.masks(result) or forward.sources(result)
     masked = " but for a mask of infinities" if is_masked else ""
     return facts.finding(
-        "error",
+        "information" if is_scaled else "error",
         f"{facts.words(node)} makes {what}; the tensors that it is given are finite{masked}.",
         node,
         evidence=(
