@@ -226,9 +226,9 @@ class CallExamination:
             return IDENTITY
         if MEANT.search(call.name) and all(one.numeric == 0 for one in wrong):
             return NAMED
-        # A step inside, as of a quantiser that learns its scale; or an input that is handed over for
-        # its gradient only: the estimator of a mixture of experts sends to the scores of all what
-        # belongs to the probability of the chosen one.
+        # A step inside, as of a quantiser that learns its scale; or an input that is handed over
+        # for its gradient only: the estimator of a mixture of experts sends to the scores of all
+        # what belongs to the probability of the chosen one.
         given = (one.input for one in wrong if one.analytic is not None)
         is_substituted = len(wrong) > 1 and not compared.flat.isdisjoint(given)
         return SUBSTITUTED if is_substituted else ""

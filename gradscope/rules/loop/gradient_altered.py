@@ -9,8 +9,8 @@ hook of a module; or those that arrive from those that were sent, by a hook or a
 was not seen.
 
 A warning where a hook on a tensor inside of the graph gives nothing but zeros for a gradient
-that is not zero, and parameters get nothing else. Where several gradients arrive at that
-tensor, a hook is blamed only if their norms show that the sum of them is not zero.
+that is not zero, and parameters get nothing else in any call. Where several gradients arrive at
+that tensor, a hook is blamed only if their norms show that the sum of them is not zero.
 
 ## A program that has it, healed
 
@@ -33,7 +33,7 @@ from collections.abc import Iterable
 
 from gradscope.model.observations import Alteration
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.stops import silenced
+from gradscope.rules.questions.stops import alive, silenced
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
@@ -73,13 +73,14 @@ def _altered(facts: Facts, entry: Alteration) -> FindingDraft:
 
 def _silenced(facts: Facts, entry: Alteration) -> list[str]:
     """The leaves that get nothing because a hook gave zeros for a gradient inside of the graph; one
-    on a leaf freezes that leaf on purpose."""
+    on a leaf freezes that leaf on purpose, and one that does so in some calls only, all below."""
     if entry.node is None or facts.graph.nodes[entry.node].kind == "leaf":
         return []
     # What arrived is not known as one number where several gradients did.
     if entry.before == 0 or entry.after is None or float(entry.after):
         return []
-    return silenced(facts, entry.node)
+    names = silenced(facts, entry.node)
+    return [] if {facts.leaf_names[leaf] for leaf in alive(facts)}.issuperset(names) else names
 
 
 def _change(facts: Facts, entry: Alteration) -> str:

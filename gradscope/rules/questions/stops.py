@@ -149,6 +149,14 @@ def _nothing_learns(facts: Facts) -> Mapping[int, Stop]:
     return {} if facts.loss == 0 or is_hinge(facts, node) else {node: FLAT}
 
 
+def alive(facts: Facts) -> set[int]:
+    """The leaves to which some call brought a gradient that was not 0."""
+    learners = facts.seen.learners
+    return {
+        facts.graph.leaves[one.leaf].node for one in learners if one.alive and one.leaf is not None
+    }
+
+
 def silenced(facts: Facts, node: int) -> list[str]:
     """The names of the leaves below a node that got nothing but zeros."""
     below = facts.reachable([node])

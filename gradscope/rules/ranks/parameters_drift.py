@@ -34,7 +34,8 @@ Run it in two processes: `torchrun --nproc-per-node 2 -m gradscope doctor train.
 
 ## When to ignore it
 
-Where the ranks train different models on purpose, or different parts of one under the same names.
+Where the ranks train different models on purpose, or different parts of one under the same names;
+or average the values after several steps, and the watch has ended in between.
 """
 
 from __future__ import annotations
@@ -59,10 +60,11 @@ _BEGAN_OTHERWISE = (
 )
 _NOT_AVERAGED = (
     "not the same either",
-    "Where nothing averages it before the step, each rank goes along its own gradient, and trains "
-    "a model of its own, with no more data than it sees.",
-    "Call the DistributedDataParallel object itself, not its `.module`, and let the last batch "
-    "before a step run outside of `no_sync`. Where the program averages by hand, begin with the "
+    "Where nothing averages it before the step, or the values now and then, each rank goes along "
+    "its own gradient, and trains a model of its own, with no more data than it sees.",
+    "Nothing, where the values are averaged now and then (local SGD). Else call the "
+    "DistributedDataParallel object itself, not its `.module`, and let the last batch before a "
+    "step run outside of `no_sync`; where the program averages gradients by hand, begin with the "
     "same values on every rank.",
 )
 """What is said of .grad, why, and what to do."""

@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.stops import FACTORS, Stop, silenced, stops
+from gradscope.rules.questions.stops import FACTORS, Stop, alive, silenced, stops
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
@@ -54,8 +54,7 @@ class ZeroGradient(Rule):
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         known, leaves, learners = stops(facts), facts.graph.leaves, facts.seen.learners
-        alive = {leaves[one.leaf].node for one in learners if one.alive and one.leaf is not None}
-        alive_names = {facts.leaf_names[leaf] for leaf in alive}
+        alive_names = {facts.leaf_names[leaf] for leaf in alive(facts)}
 
         def silences(node: int) -> bool:
             # Two factors may be 0 in one call alone, as behind a last layer that begins at 0.
@@ -67,7 +66,7 @@ class ZeroGradient(Rule):
             if silencing is not None:
                 yield _stop(facts, silencing, known[silencing], nodes)
         # In one call two may be alike by chance, as a pair that is compared.
-        dead = {leaves[one.leaf].node for one in learners if one.leaf is not None} - alive
+        dead = {leaves[one.leaf].node for one in learners if one.leaf is not None} - alive(facts)
         cancelled = [leaf for leaf in sorted(dead) if _cancels(facts, leaf)]
         # A bias alone may cancel by nature, as in the difference of two scores.
         if any(_dimensions(facts, leaf) > 1 for leaf in cancelled):
