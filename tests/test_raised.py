@@ -164,7 +164,7 @@ Outer.apply(x).sum().backward()
         "net.register_full_backward_hook(log)\nnet(x * 2).sum().backward()\n",
         "net.register_full_backward_hook(log)",
         "The hook log raised IndexError.",
-        "it gets the gradient of `net(x * 2)`",
+        "by `given[5]`",
     ),
     "a hook on a node": Raising(
         "def log(sent, received):\n    raise KeyError('node')\ny = x.exp()\n"

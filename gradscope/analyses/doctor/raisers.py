@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.function import BackwardCFunction, once_differentiable
+from torch.utils import hooks as torch_hooks
 
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.listener import DoctorListener
@@ -141,7 +142,9 @@ class _RaiserSearch:
         # The last leaf has its gradient by the time such a hook runs.
         is_late = _LATE in self._text or (known is not None and known.function == _OF_LEAVES)
         node = self._made.flow.latest if is_late else self._turn()
-        if node is not None:
+        if any(step.code.co_filename == torch_hooks.__file__ for step in self._steps):
+            node = None  # that of a module gets the gradient of what the module gave, or took
+        elif node is not None:
             # One function may hang on many tensors: this very one was registered where?
             hook = hooks.hook_on(self._walked.nodes[node])
             is_it = hook.place >= 0 and (known is None or known.function == hook.function)

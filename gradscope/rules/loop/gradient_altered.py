@@ -57,11 +57,15 @@ def _altered(facts: Facts, entry: Alteration) -> FindingDraft:
     place = facts.expression(entry.origin) or entry.function
     who = f"A hook ({place})" if is_seen else "Something that was not seen"
     silenced, change = _silenced(facts, entry), _change(facts, entry)
+    # What a module's hook returns goes to what is below that module, which is not the subject.
+    of_module = entry.function.startswith("register_full_backward")
+    subject = "" if of_module or entry.node is None else facts.subject(entry.node)
     return facts.finding(
         "warning" if silenced else "information",
         f"{who} makes the gradient zero." if silenced else f"{who} changes a gradient on its way.",
         entry.node,
         location=facts.location(entry.origin),
+        subject=subject,
         evidence=(
             f"{entry.function}: {change}" if is_seen else change,
             *([f"nothing but zeros for {listed(silenced)}"] if silenced else []),
