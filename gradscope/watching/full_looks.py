@@ -97,13 +97,13 @@ class SpoiledWeights:
     """Remembers which step has brought the weights what is not finite."""
 
     def __init__(self) -> None:
-        self._first: tuple[int, int] | None = None
-        self._cause: tuple[int, int] | None = None
+        self._first: Row | None = None
+        self._cause: Row | None = None
         self._whole: int | None = None
 
     def note(self, row: Row) -> None:
         if row.nonfinite:
-            self._first = self._first or (row.step, row.call)
+            self._first = self._first or row
         if row.update is None or row.spoiled:
             return  # not known, or too late
         if abs(row.update) < inf:
@@ -119,9 +119,10 @@ class SpoiledWeights:
             told = f"became so{since} before step {row.step:,}: a second run that looks at "
             told += "every step tells when"
         else:
-            step, call = self._cause
-            told = f"are not finite since step {step:,}: in a second run, gradscope doctor --call "
-            told += f"{call} shows what began it"
+            began, calls = self._cause.call - self._cause.calls + 1, self._cause.calls
+            told = f"are not finite since step {self._cause.step:,}: in a second run, gradscope "
+            told += f"doctor --call {began} shows what began it"
+            told += f", or one of the {calls - 1} after it" if calls > 1 else ""
         return f"; the weights {told}"
 
 
