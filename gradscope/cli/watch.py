@@ -125,7 +125,7 @@ def _conclude(ending: Ending, history: History, options: Given, reason: Gradscop
         if ending.exception is not None:
             return Result(ending=ending)  # it has said what is wrong
         tell_error(reason)
-        return Result(reason.status, ending)
+        return Result(ending=ending)
     try:
         render.output.write(STDOUT, training.render(history, on_stdout(options)))
     except GradscopeError as error:
