@@ -61,13 +61,16 @@ class Turns:
         if len(set(every)) == len(every):
             self._optimizers.update(optimizer for optimizer, _ in holders)
 
-    def call_begins(self, is_of_step: bool) -> None:
+    def call_begins(self, is_of_step: bool, has_gradients: bool) -> None:
         """A backward call begins; it may be known to be of the step that is being made, in the
-        closure of an optimizer or to add to what the call before has left."""
+        closure of an optimizer or to add to what the call before has left; or to have nothing
+        that it could add to."""
         if not self.has_optimizer:
             self.step = self.calls
         elif not is_of_step and self.calls - self._began >= self._most_calls():
             self.step, self._began = self.step + 1, self.calls
+            # Else it may be that more calls make a step from now on.
+            self._made_last = self._made_last if has_gradients else self.calls
 
     def _most_calls(self) -> float:
         known = self._calls_of_steps

@@ -282,7 +282,8 @@ class Watch:
         call = RunningCall.begun(self._members, self._scalers.scale_of(roots), self._turns.step)
         pending = self._pending
         is_added = pending is not None and pending.is_added_to(call, self._members)
-        self._turns.call_begins(self._stepping.is_inside or is_added)
+        has_gradients = any(gradient is not None for gradient, _ in call.before.values())
+        self._turns.call_begins(self._stepping.is_inside or is_added, has_gradients)
         call.step = self._turns.step
         if self._is_due:
             self._ranks = self._ranks or Between.of_program(self._number)
