@@ -269,35 +269,20 @@ x = torch.ones({given}, requires_grad=True)
 loss = F.{loss}({made}, torch.zeros({target}))
 loss.backward()
 """
-GIVEN_TWICE = ("`.unsqueeze(-1)`", "`.squeeze(-1)`", "flatten")
 
 
-def paired(given: str, target: str, loss: str = "mse_loss", made: str = "x * 2") -> str:
-    return PAIRED.format(given=given, target=target, loss=loss, made=made)
+def paired(given: str, target: str, says: str, loss: str = "mse_loss", made: str = "x * 2") -> Case:
+    text = PAIRED.format(given=given, target=target, loss=loss, made=made)
+    return Case(text, "GS503", 4, (f"Give both the same shape{says}.",))
 
 
 PAIRS = {
-    "a channel": Case(
-        paired("4, 1, 8, 8", "4, 8, 8"),
-        *(
-            "GS503",
-            4,
-            ("`.squeeze(1)` on that of [4, 1, 8, 8]", "or `.unsqueeze(1)` on that of [4, 8, 8]"),
-        ),
-        GIVEN_TWICE,
+    "a channel": paired("4, 1, 8, 8", "4, 8, 8", ": `.squeeze(1)` on that of [4, 1, 8, 8]"),
+    "a target that is a column": paired(
+        "4, 1", "4, 1", ": `.squeeze(1)` on that of [4, 1]", "l1_loss", "x.squeeze()"
     ),
-    "a target that is a column": Case(
-        paired("4, 1", "4, 1", "l1_loss", "x.squeeze()"),
-        *("GS503", 4, ("`.squeeze(1)` on that of [4, 1]", "or `.unsqueeze(1)` on that of [4]")),
-        GIVEN_TWICE,
-    ),
-    "two dimensions": Case(
-        paired("4, 1, 1", "4"),
-        *("GS503", 4, ("`.squeeze((1, 2))` on that of [4, 1, 1].",), ("unsqueeze", *GIVEN_TWICE)),
-    ),
-    "no dimension of length 1 alone": Case(
-        paired("4, 3, 1", "4"), "GS503", 4, ("Give both the same shape.",), ("squeeze",)
-    ),
+    "two dimensions": paired("4, 1, 1", "4", ": `.squeeze((1, 2))` on that of [4, 1, 1]"),
+    "no dimension of length 1 alone": paired("4, 3, 1", "4", ""),
 }
 
 

@@ -122,9 +122,8 @@ def _reason(has_calls: bool | None, others: OtherProcesses) -> GradscopeError:
 
 def _conclude(ending: Ending, history: History, options: Given, reason: GradscopeError) -> Result:
     if not history.rows:
-        if ending.exception is not None:
-            return Result(ending=ending)  # it has said what is wrong
-        tell_error(reason)
+        if ending.exception is None:  # which would have said what is wrong
+            tell_error(reason)
         return Result(ending=ending)
     try:
         render.output.write(STDOUT, training.render(history, on_stdout(options)))

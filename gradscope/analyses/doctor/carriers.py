@@ -9,6 +9,7 @@ import re
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import islice
 from types import CodeType, FrameType, FunctionType
 from typing import NamedTuple
@@ -274,7 +275,7 @@ class CarriedHistories:
         self._left = MAX_WALKED
         frames = list(frames_from(frame, self._recorder.places))
         kept: dict[str, set[int]] = {}
-        is_bounded: dict[str, bool] = {}
+        is_bounded = cache(lambda name: any(_is_bounded(name, one) for one in frames))
         scopes, sources = Scopes.of_frames(frames), self._recorder.sources
         for tensor in scopes.held_tensors():
             made = grad_fn_of(tensor)
@@ -293,11 +294,8 @@ class CarriedHistories:
             # What is newer than the last change is of the current step, and may be held.
             for path in scopes.names(tensor) if step < len(self._changes) else ():
                 around = list(_containers(path))
-                for name in around:
-                    if name not in is_bounded:
-                        is_bounded[name] = any(_is_bounded(name, one) for one in frames)
                 # What is in one that lets go of the oldest does not grow.
-                for name in () if any(map(is_bounded.get, around)) else around:
+                for name in () if any(map(is_bounded, around)) else around:
                     kept.setdefault(name, set()).add(step)
         full = [name for name, of in kept.items() if len(of) >= MANY]
         if full:

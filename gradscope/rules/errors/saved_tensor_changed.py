@@ -88,41 +88,40 @@ def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Finding
     evidence.append(f"changed by {name or 'a call that was not seen'}")
     is_step = name.endswith(".step")
     older = _carried_over(facts) if is_step else None
-    if older is not None:
-        earlier = facts.expression(older.origin) or "an earlier step"
-        return facts.finding(
-            "error",
-            f"What {earlier} gave is from before {what}, which changed {own or 'a tensor'} that "
-            "its graph had saved for backward.",
-            first.node,
-            location=facts.location(older.origin) or facts.location(origin),
-            evidence=(evidence[0], f"{evidence[1]}{facts.at(origin)}"),
-            fails=True,
-            why="Backward goes through a graph from before that step, and torch refuses to go on "
-            "with other numbers than it saved there.",
-            remedy="Make it anew after that step, where a gradient is to go through it once more; "
-            "or step after its last backward call; or keep the value alone, of a state that is "
-            "carried over: `state = state.detach()`.",
-        )
-    return facts.finding(
-        "error",
+    message = (
         f"{what} changes {own}, which {saver} had saved for backward."
         if own
         else f"{what} changes a tensor in place that {saver} had saved for backward."
         if what
-        else f"A tensor that {saver} had saved for backward is changed in place.",
+        else f"A tensor that {saver} had saved for backward is changed in place."
+    )
+    if older is not None:
+        evidence[1] += facts.at(origin)
+        earlier = facts.expression(older.origin) or "an earlier step"
+        message = f"What {earlier} gave is from before {what}, which changed a tensor that its "
+        message += "graph had saved for backward."
+    return facts.finding(
+        "error",
+        message,
         first.node,
-        location=facts.location(origin),
+        location=(facts.location(older.origin) if older else None) or facts.location(origin),
         evidence=evidence,
         fails=True,
         why="Backward of that operation needs the tensor as it was, and torch refuses to go on "
         "with another.",
-        remedy=f"Compute {saver} anew for a backward that comes after the step; or step after that "
-        "backward, where its gradient is to be a part of the step, for it is added to .grad."
-        if is_step
-        else "Use the out-of-place operation (`x = x + y` for `x += y`, `inplace=False`), clone "
-        "the tensor first, or move the change behind backward.",
+        remedy=_AROUND_A_STEP.format(saver) if is_step else _OUT_OF_PLACE,
     )
+
+
+_AROUND_A_STEP = (
+    "Compute {} anew for a backward that comes after the step; or step after that backward, where "
+    "its gradient is to be a part of the step, for it is added to .grad. Of a state that is "
+    "carried over keep the value alone: `state = state.detach()`."
+)
+_OUT_OF_PLACE = (
+    "Use the out-of-place operation (`x = x + y` for `x += y`, `inplace=False`), clone the tensor "
+    "first, or move the change behind backward."
+)
 
 
 def _silent(facts: Facts, origin: int | None, changes: list[Change]) -> FindingDraft:

@@ -59,13 +59,12 @@ def _altered(facts: Facts, entry: Alteration) -> FindingDraft:
     silenced, change = _silenced(facts, entry), _change(facts, entry)
     # What a module's hook returns goes to what is below that module, which is not the subject.
     of_module = entry.function.startswith("register_full_backward")
-    subject = "" if of_module or entry.node is None else facts.subject(entry.node)
     return facts.finding(
         "warning" if silenced else "information",
         f"{who} makes the gradient zero." if silenced else f"{who} changes a gradient on its way.",
         entry.node,
         location=facts.location(entry.origin),
-        subject=subject,
+        subject="" if of_module or entry.node is None else facts.subject(entry.node),
         evidence=(
             f"{entry.function}: {change}" if is_seen else change,
             *([f"nothing but zeros for {listed(silenced)}"] if silenced else []),
@@ -84,7 +83,7 @@ def _silenced(facts: Facts, entry: Alteration) -> list[str]:
     if entry.before == 0 or entry.after is None or float(entry.after):
         return []
     names = silenced(facts, entry.node)
-    return [] if {facts.leaf_names[leaf] for leaf in alive(facts)}.issuperset(names) else names
+    return [] if alive(facts).issuperset(names) else names
 
 
 def _change(facts: Facts, entry: Alteration) -> str:

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import combinations
 
 from gradscope.model.observations import Broadcast
 from gradscope.rules.facts import Facts, FindingDraft
@@ -101,19 +102,8 @@ def _broadcast(facts: Facts, first: Broadcast, *others: Broadcast) -> FindingDra
 def _way_to_one_shape(*shapes: tuple[int, ...]) -> str:
     """How two tensors get one shape, if that is by taking dimensions of length 1 out of one."""
     low, high = sorted(shapes, key=len)
-    wanted = iter((*low, None))
-    following = next(wanted)
-    surplus = []
-    for axis, length in enumerate(high):
-        if length == following:
-            following = next(wanted)
-        elif length == 1:
-            surplus.append(axis)
-    if following is not None or len(low) + len(surplus) != len(high):
-        return ""
-    way = (
-        f": `.squeeze({surplus[0] if len(surplus) == 1 else tuple(surplus)})` on that of {[*high]}"
-    )
-    return way + (
-        f", or `.unsqueeze({surplus[0]})` on that of {[*low]}" if len(surplus) == 1 else ""
-    )
+    ones = [axis for axis, length in enumerate(high) if length == 1]
+    for out in combinations(ones, len(high) - len(low)):
+        if tuple(length for axis, length in enumerate(high) if axis not in out) == low:
+            return f": `.squeeze({out[0] if len(out) == 1 else out})` on that of {[*high]}"
+    return ""

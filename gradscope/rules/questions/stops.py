@@ -149,12 +149,10 @@ def _nothing_learns(facts: Facts) -> Mapping[int, Stop]:
     return {} if facts.loss == 0 or is_hinge(facts, node) else {node: FLAT}
 
 
-def alive(facts: Facts) -> set[int]:
-    """The leaves to which some call brought a gradient that was not 0."""
-    learners = facts.seen.learners
-    return {
-        facts.graph.leaves[one.leaf].node for one in learners if one.alive and one.leaf is not None
-    }
+def alive(facts: Facts) -> set[str]:
+    """The names of the leaves to which some call brought a gradient that was not 0."""
+    leaves = (one.leaf for one in facts.seen.learners if one.alive and one.leaf is not None)
+    return {facts.leaf_names[facts.graph.leaves[leaf].node] for leaf in leaves}
 
 
 def silenced(facts: Facts, node: int) -> list[str]:

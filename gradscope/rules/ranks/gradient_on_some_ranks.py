@@ -84,8 +84,6 @@ def _finding(facts: Facts, without: tuple[int, ...], found: list[AcrossRanks]) -
     names = [one.name for one in found]
     # Where the ranks agree on .grad all the same, somebody has told them of it.
     is_meant = all(len(one.after) == 1 for one in found) and facts.seen.failure is None
-    ranks = facts.report.ranks
-    has_failed = ranks is not None and any(one.error for one in ranks.told)
     return facts.finding(
         "information" if is_meant else "warning",
         f"{listed(names)} {'gets' if len(names) == 1 else 'get'} no gradient on "
@@ -97,8 +95,7 @@ def _finding(facts: Facts, without: tuple[int, ...], found: list[AcrossRanks]) -
         "DistributedDataParallel waits for every parameter on every rank, unless "
         "`find_unused_parameters=True` tells it not to.",
         remedy="Use every parameter on every rank (also where a batch holds nothing for it: add "
-        "`0 * output.sum()`)"
-        + (", or give DistributedDataParallel `find_unused_parameters=True`." * has_failed or "."),
+        "`0 * output.sum()`).",
         fails=facts.has_lost_a_rank,
     )
 

@@ -54,11 +54,10 @@ class ZeroGradient(Rule):
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         known, leaves, learners = stops(facts), facts.graph.leaves, facts.seen.learners
-        alive_names = {facts.leaf_names[leaf] for leaf in alive(facts)}
 
         def silences(node: int) -> bool:
             # Two factors may be 0 in one call alone, as behind a last layer that begins at 0.
-            awake = alive_names if known[node] is FACTORS else set[str]()
+            awake = facts.once(alive) if known[node] is FACTORS else set[str]()
             return not awake.issuperset(silenced(facts, node))
 
         for nodes in facts.by_place(sorted(known)).values():
@@ -66,7 +65,7 @@ class ZeroGradient(Rule):
             if silencing is not None:
                 yield _stop(facts, silencing, known[silencing], nodes)
         # In one call two may be alike by chance, as a pair that is compared.
-        dead = {leaves[one.leaf].node for one in learners if one.leaf is not None} - alive(facts)
+        dead = {leaves[one.leaf].node for one in learners if one.leaf is not None and not one.alive}
         cancelled = [leaf for leaf in sorted(dead) if _cancels(facts, leaf)]
         # A bias alone may cancel by nature, as in the difference of two scores.
         if any(_dimensions(facts, leaf) > 1 for leaf in cancelled):
