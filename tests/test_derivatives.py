@@ -532,6 +532,25 @@ def test_a_substitute_for_a_derivative_uses_the_gradient_that_it_is_given(
     assert (compared.verdict == "wrong") != is_used
 
 
+def test_a_step_size_that_is_learned_beside_a_substitute_is_meant(session: Session) -> None:
+    text = f"""{HEAD}class Quantised(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, size):
+        ctx.save_for_backward(x, size)
+        return (x / size).round() * size
+    @staticmethod
+    def backward(ctx, grad):
+        x, size = ctx.saved_tensors
+        return grad, (grad * ((x / size).round() - x / size)).sum()
+x = torch.linspace(-1.8, 1.6, 5).requires_grad_()
+Quantised.apply(x, torch.tensor(0.3, requires_grad=True)).square().sum().backward()
+"""
+    report = session.overheard(text)
+    assert isinstance(report.observations, Observations)
+    assert [one.verdict for one in report.observations.functions] == ["meant"]
+    assert not [one for one in report.findings if one.rule == "GS601"]
+
+
 def test_functions_of_one_name_at_one_place_are_told_apart(session: Session) -> None:
     scaled = function("Scaled", "x.sin()", "grad * factor").replace("\n", "\n    ")
     text = f"""

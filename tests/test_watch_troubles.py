@@ -177,6 +177,12 @@ def test_the_next_call_is_looked_at_in_full(
     assert not block.problems
 
 
+def test_a_step_that_the_loop_leaves_out_is_one() -> None:
+    rows: list[Row] = []
+    train({15, 16, 20}, steps=25, every=1, to=rows.append)
+    assert [row.step for row in rows] == list(range(25))
+
+
 @pytest.mark.parametrize(
     ("every", "told"),
     [

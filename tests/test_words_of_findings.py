@@ -526,6 +526,39 @@ LOOPS = {
         "GS307", 5, ("so no step changes it",), ("never",)),
     "held beside others": Case(
         loop(PASS, DOWN, held=", nn.Parameter(torch.ones(3))"), "GS301", 5, ("1 parameter of an",)),
+    "a gradient that is kept in part": Case(
+        loop(PASS, "[p.grad.mul_(0.5) for p in net.parameters() if n]", "loss.backward()"),
+        "GS501", 0),
+    "what lets go of the oldest": Case(
+        loop("import collections", PASS, DOWN,
+             "last = globals().setdefault('last', collections.deque(maxlen=8)); last.append(loss)"),
+        "GS502", 0),
+    "kept under a key": Case(
+        loop(PASS, 'held = globals().setdefault("held", {"all": []}); held["all"].append(loss)',
+             DOWN),
+        "GS502", 9, ('put there by `held["all"].append`',)),
+    "a hook that gives nothing at first": Case(
+        loop("y = net(torch.randn(6, 3)); y.register_hook(lambda grad: grad * (n > 2))",
+             "loss = y.square().mean()", DOWN),
+        "GS504", 8, ("changes a gradient",), ("makes the gradient zero",)),
+    "a limit that is scaled, too": Case(
+        loop("scaler = globals().setdefault('scaler', torch.amp.GradScaler('cpu', 1024.0))", PASS,
+             "optimizer.zero_grad(); scaler.scale(loss).backward()",
+             "nn.utils.clip_grad_norm_(net.parameters(), 0.1 * scaler.get_scale())",
+             "scaler.step(optimizer); scaler.update(); optimizer.zero_grad()"),
+        "GS506", 0),
+    "a scale that is too large at first": Case(
+        loop("scaler = globals().setdefault('scaler', torch.amp.GradScaler('cpu', 2.0**127))",
+             "loss = (net(torch.randn(6, 3)) * 30 - 5).square().mean()",
+             "optimizer.zero_grad(); scaler.scale(loss).backward()",
+             "scaler.step(optimizer); scaler.update(); optimizer.zero_grad()"),
+        "GS101", 10, ("expected in the first steps",)),
+    "a step before the other loss": Case(
+        loop("y = net(torch.relu(first(torch.ones(6, 3)))); optimizer.zero_grad()",
+             "y.mean().backward(retain_graph=True); optimizer.step()",
+             "y.square().sum().backward()",
+             width=8, held=", *first.parameters()"),
+        "GS401", 9, ("Compute `net(torch.relu", "is to be a part"), ("move the change",)),
     "a hook in a call seen briefly": Case(
         loop("y = net(torch.randn(6, 3)); y.register_hook(lambda grad: grad / float(n != 60))",
              "loss = y.square().mean()", DOWN),
