@@ -38,9 +38,7 @@ LEFT = "right when run alone, not in the program: as where it uses what another 
 FLAT = "its forward is constant here, so that backward returns a substitute for its derivative"
 IDENTITY = "its forward is the identity, so that only its backward matters"
 NAMED = "its forward is constant there, and its name says that this is intended"
-SUBSTITUTED = (
-    "its forward is constant by an input that gets a gradient, so that backward is a substitute"
-)
+SUBSTITUTED = "its forward is constant by an input that gets a gradient: that is a substitute"
 SAMPLE = (
     "it draws a sample, and torch gives samples no gradient: rsample of torch.distributions has "
     "one, as has mean + std * torch.randn_like(mean)"

@@ -96,8 +96,8 @@ class LoopCalls:
     ) -> None:
         self.zeroed_at = -1
         self.zeroed = self.clipped = 0
-        # The limit with which each place has clipped last.
-        self._limits: dict[int, Any] = {}
+        # The number to which each place has clipped last.
+        self._limits: dict[int, float | None] = {}
         self.scaled_steps = ScaledSteps()
         self._alterations = alterations
         self._recorder = recorder
@@ -195,9 +195,10 @@ class LoopCalls:
         self.clipped += 1
         # Without a bound it only measures.
         bounds = (*args[1:2], *(kwargs[key] for key in ("max_norm", "clip_value") if key in kwargs))
+        limit = next((one for one in bounds if isinstance(one, (int, float))), None)
         place = self._place(call)
-        if place >= 0 and not any(map(_is_infinite, bounds)):
-            self._limits[place] = next(iter(bounds), None)
+        if place >= 0 and limit != float("inf"):
+            self._limits[place] = limit
             self._order.clip(call.parameters, place, used_up)
 
     def _clipped(self, call: HeardCall) -> None:
@@ -216,7 +217,7 @@ class LoopCalls:
         if clipped < 0 or not scaler.is_enabled():
             return
         state, limit = scaler._per_optimizer_states.get(id(optimizer), {}), self._limits[clipped]
-        if state.get("stage", _SCALED) is not _SCALED or not isinstance(limit, (int, float)):
+        if state.get("stage", _SCALED) is not _SCALED or limit is None:
             return
         if (scale := scaler.get_scale()) != 1.0 and limit < _LOWEST_LIMIT * scale:
             self._order.odd.tell("clip scaled", clipped, other=self._place(call))
@@ -247,10 +248,6 @@ def _given_again(taken: Iterable[Any], error: Exception | None) -> Iterator[Any]
     yield from taken
     if error is not None:
         raise error
-
-
-def _is_infinite(bound: Any) -> bool:
-    return isinstance(bound, (int, float)) and bound == float("inf")
 
 
 def _is_used_up(given: Iterable[Any]) -> bool:
