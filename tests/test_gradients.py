@@ -438,7 +438,7 @@ def test_the_verdict_stands_above_all(line: str, told: str, format: str, session
     # The operation is marked where it stands.
     for sign, name, does in (
         ("▲", "Sigmoid", "falls to 3.576e-7"),
-        ("△", "Log", "grows ×791, to 1118"),
+        ("△", "Log", "grows ×791, 1.414 to 1118"),
     ):
         marks = {"tree": f"{sign} ○ {name} {does}", "code": f"{sign} {does}"}
         assert (marks.get(format, f"{sign} {does}") in text) == (f" at {name} of" in told)

@@ -760,13 +760,13 @@ test("what the verdict is about is marked in the innermost box, at its line and 
   }, more);
   // What is said of a round is said by what stands for all of them.
   await drawn([rsqrt, "information", "grows ×109", -1, true]);
-  assert.deepEqual((await told()).map(([, , text]) => text), ["▾ △ blocks.* ×12", "· grows ×109", "△", "· grows ×40 in blocks.0, to 356.5"]);
+  assert.deepEqual((await told()).map(([, , text]) => text), ["▾ △ blocks.* ×12", "· grows ×109", "△", "· grows ×40 in blocks.0, 8.912 to 356.5"]);
   await drawn();
   const words = await told();
-  assert.deepEqual(words.map(([, , text]) => text), ["△", "· grows ×40 in blocks.0, to 356.5"]);
+  assert.deepEqual(words.map(([, , text]) => text), ["△", "· grows ×40 in blocks.0, 8.912 to 356.5"]);
   assert.match(await savedSvg(page), />blocks\.11<[^]*>blocks\.0</);
   assert.equal(new Set(words.map(([, color]) => color)).size, 1);
-  assert.equal(await page.locator(".code .line", { hasText: "bent.rsqrt()" }).locator(".guilt").textContent(), " △ grows ×40 in blocks.0, to 356.5");
+  assert.equal(await page.locator(".code .line", { hasText: "bent.rsqrt()" }).locator(".guilt").textContent(), " △ grows ×40 in blocks.0, 8.912 to 356.5");
   assert.equal(await page.locator(".code .guilt", { hasText: "△" }).count(), 1);
   assert.match(await page.locator(".code .used", { hasText: "norm.scale" }).textContent(), / x\s334\.4 \(320\.8\shere\)$/);
   assert.match(await page.locator("footer").textContent(), /△ worth a look/);

@@ -85,7 +85,8 @@ class Blame:
             return Turn(self.fall.node, "warning", f"falls to {number(self.fall.after)}")
         if self.leap is None:
             return None
-        words = f"grows ×{times(self.leap)}, to {number(self.leap.after)}"
+        sizes = f"{number(self.leap.before)} to {number(self.leap.after)}"
+        words = f"grows ×{times(self.leap)}, {sizes}"
         return Turn(self.leap.node, "information", words)
 
     def sent_by(self, node: int) -> list[GradientInfo]:
