@@ -349,10 +349,8 @@ class Labels:
 
     def _badge_words(self, item: Item) -> str:
         severity, spot = self.marks.badge(item), self.marks.of(item)
-        rules = (
-            f"{finding.rule}{self._round_of(item, finding)}" for finding in self.scene.about(item)
-        )
-        words = spot.words if spot else next(rules, "")
+        found = (short(one.rule) + self._round_of(item, one) for one in self.scene.about(item))
+        words = spot.words if spot else next(found, "")
         if severity == "information" and not words and item.kind == "repeat":
             words = self.scene.never_called(item).removeprefix(" · ")
         if severity is not None and not words and item.kind == "leaves":
