@@ -72,10 +72,12 @@ def given(live: LiveGraph) -> list[Start] | None:
     Raises:
         CannotCall: when such a gradient has no numbers.
     """
+    if not all(map(fits, live.roots, live.gradients)):
+        return None
     starts = []
     seeds = map(initial, live.roots, live.gradients)
     for root, one in zip(live.probe.graph.roots, seeds, strict=True):
-        if one is None or not all(map(fits, live.roots, live.gradients)):
+        if one is None:
             return None
         check_numbers(one)
         starts.append(((root.node, root.output), one.detach()))

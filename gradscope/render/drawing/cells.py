@@ -386,10 +386,8 @@ class Cells:
             others = note._replace(parts=note.parts - 1, given=note.given - 1)
             return f"given, beside {parts_of(others)}"
         scene, link = self.scene, self.scene.view.links[row.link]
-        sender, many = scene.view.items[link.source], len(link.edges)
-        words = f"from {self._briefly(sender)}{scene.of_round(link)}"
-        of = edges_in_words(scene.gradients, scene.to_leaf(link), many)
-        return f"{of} {words}".lstrip()
+        words = f"from {self._briefly(scene.view.items[link.source])}{scene.of_round(link)}"
+        return f"{edges_in_words(scene, scene.to_leaf(link))} {words}".lstrip()
 
     def _briefly(self, item: Item) -> str:
         """What an item is called where it is but mentioned: its variable, or else its words where
@@ -446,9 +444,7 @@ class Cells:
         of = ""
         if row.kind == "reference":
             # The row of an item has all that arrives.
-            inside = self.scene.view.items[link.source].template == item.template
-            each = len(link.edges) // (self.scene.times(item) if inside else 1)
-            meant = edges_in_words(self.scene.gradients, self.scene.to_leaf(link), each)
+            meant = edges_in_words(self.scene, self.scene.to_leaf(link))
             of = f" {meant}" if meant else self.scene.of_round(link)
         before = f"{self.scene.turns(link)}{of}".lstrip()
         gap = (" · " if words[0].text else " ") if words else ""

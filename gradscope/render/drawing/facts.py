@@ -7,6 +7,7 @@ Must not know of any one format.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -129,10 +130,13 @@ def most_saved(scene: Scene) -> int:
     return max((saved(scene, item) for item in scene.view.items), default=0)
 
 
-def edges_in_words(gradients: ViewGradients | None, link: Link, many: int) -> str:
-    """What the number of so many edges of a link is of: ``sum of 3 edges``, all that comes to one
-    place; ``largest of 3 edges``, to several places; else ``3 edges together``, as one vector of
-    which the norm is known; "" of one edge."""
+def edges_in_words(scene: Scene, link: Link) -> str:
+    """What the number of several edges of a link is of, in each round of what is drawn once: ``sum
+    of 3 edges``, all that comes to one place; ``largest of 3 edges``, to several places; else ``3
+    edges together``, as one vector of which the norm is known; "" of one edge."""
+    gradients = scene.gradients
+    source, target = (scene.view.items[end] for end in (link.source, link.target))
+    many = len(link.edges) // (scene.times(source) if source.template == target.template else 1)
     if many < 2 or gradients is None:
         return "" if many < 2 else f"{many:,} edges together"
     if gradients.largest_of(link) is not None:
@@ -162,12 +166,18 @@ def mark_of(scene: Scene, item: Item) -> Mark | None:
     if found is None or not item.folded or all(marks.get(one) == found for one in item.members):
         return found
     if found.fill:
-        words = numbers.number(float(f"{100 * found.weight:.3g}"))
-        by = f" by up to {words} %" if found.weight < 1 else ""
+        by = f" by up to {percent(found.weight)}" if found.weight < 1 else ""
         return Mark("", weight=found.weight, more=f"differs{by} inside")
     if found.words.startswith("only in"):
         return replace(found, color=CHANGED, more="changed inside")
     return found
+
+
+def percent(relative: float) -> str:
+    """A relative difference for a reader; "" where there is none to speak of."""
+    if not math.isfinite(relative):
+        return ""
+    return f"{numbers.number(float(f'{100 * relative:.3g}'))}%"
 
 
 def marked(marks: Mapping[int, Mark], members: Sequence[int]) -> Mark | None:

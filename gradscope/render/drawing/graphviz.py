@@ -28,6 +28,7 @@ APART = 36
 ROOM = 12
 """Points between an arrow and the border around it, which Graphviz does not keep."""
 
+# With all of its value, for in that may stand what looks like another: a user's own words.
 _ATTRIBUTE = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 _POINT = re.compile(r"([-+\d][-+\d.e]*),([-+\d][-+\d.e]*)")

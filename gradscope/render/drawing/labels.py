@@ -359,11 +359,8 @@ class Labels:
 
     def _round_of(self, item: Item, finding: Finding) -> str:
         """`` in h.0``, the one of several rounds that a finding is about, or ""."""
-        rounds = self.scene.rounds(item) if finding.node and len(item.rounds) > 1 else []
-        pairs = zip(rounds, item.rounds, strict=True) if rounds else ()
-        names = (one.name for one, held in pairs if finding.node and finding.node.id in held.nodes)
-        name = next(names, "")
-        return f" in {short(path_end(name))}" if name else ""
+        name = self.scene.round_name(item, finding.node.id) if finding.node else ""
+        return f" in {short(name)}" if name else ""
 
     def _size(self, info: GradientInfo | None) -> str:
         if info is None:
@@ -490,8 +487,7 @@ class Labels:
         tensor = scene.tensor_of(
             link if not once else msgspec.structs.replace(link, edges=link.edges[:1])
         )
-        edges = len(link.edges) // (scene.times(source) if once else 1)
-        of = edges_in_words(scene.gradients, link, edges)
+        of = edges_in_words(scene, link)
         bundled = f" · {of}" if of else ""
         overlay = scene.options.overlay
         mark = marked(overlay.edges if overlay else {}, link.edges)

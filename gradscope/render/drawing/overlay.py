@@ -23,7 +23,7 @@ from gradscope.model.studies import (
     SplitLeaf,
     SplitNode,
 )
-from gradscope.render.drawing.facts import CHANGED
+from gradscope.render.drawing.facts import CHANGED, percent
 from gradscope.render.drawing.labels import BADGE_INKS
 from gradscope.render.drawing.split_groups import LONGEST, largest_pieces
 from gradscope.render.options import Mark, Overlay
@@ -109,13 +109,6 @@ def apart(distance: Distance) -> str:
     least = "≥" if distance.by_norm else ""
     words = percent(float(distance.relative))
     return f"{least}{words}" if words else " / ".join(distance.states)
-
-
-def percent(relative: float) -> str:
-    """A relative difference for a reader; "" where there is none to speak of."""
-    if not math.isfinite(relative):
-        return ""
-    return f"{numbers.number(float(f'{100 * relative:.3g}'))}%"
 
 
 def saved(memory: Memory) -> Overlay:

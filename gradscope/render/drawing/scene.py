@@ -283,6 +283,11 @@ class Scene:
         infos = self.gradients.rounds(item)
         return [Round(one.name, info) for one, info in zip(item.rounds, infos, strict=True)]
 
+    def round_name(self, item: Item, node: int) -> str:
+        """``h.0``: in which of several rounds a node of an item is, or ""."""
+        place = item.round_of().get(node) if len(item.rounds) > 1 else None
+        return "" if place is None else short(item.rounds[place].name)
+
     def parameters(self, item: Item) -> str:
         """The gradient of the leaves inside an item in a few words, of what is drawn once for many
         rounds that in each of them; or ""."""

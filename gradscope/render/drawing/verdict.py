@@ -206,9 +206,9 @@ class Marks:
         ]
 
     def _placed(self, spot: Spot, item: Item) -> Spot:
-        if len(item.rounds) < 2 or spot.is_round or spot.leaf:
+        where = self._scene.round_name(item, spot.node)
+        if not where or spot.is_round or spot.leaf:
             return spot
-        where = short(self._scene.rounds(item)[item.round_of()[spot.node]].name)
         what, comma, more = spot.words.partition(", ")
         return spot._replace(words=f"{what} in {where}{comma}{more}")
 
